@@ -1,0 +1,70 @@
+//! What an executor needs of a transport: byte streams that never block, and one way to sleep.
+
+/// One of this rank's connections: a byte stream in each direction, in order, to one peer on one channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Link {
+    /// The other rank.
+    pub peer: u32,
+    /// The channel.
+    pub channel: u32,
+}
+
+/// What a sleeping executor would act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Interest {
+    /// The link.
+    pub link: Link,
+    /// Wake when bytes can be read.
+    pub readable: bool,
+    /// Wake when bytes can be written.
+    pub writable: bool,
+}
+
+/// Why an operation cannot go on. The executor adds rank, operation, step and source line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The deadline passed.
+    #[error("nothing moved for the time limit of {limit_s} s")]
+    TimedOut {
+        /// The limit that was set, in seconds.
+        limit_s: f64,
+    },
+    /// A peer is gone: its connection closed or broke.
+    #[error("lost rank {peer}: {detail}")]
+    PeerLost {
+        /// The peer.
+        peer: u32,
+        /// What the system said.
+        detail: String,
+    },
+    /// Another rank gave up first; its words are passed on.
+    #[error("rank {origin} gave up: {reason}")]
+    Aborted {
+        /// Who gave up first.
+        origin: u32,
+        /// Its reason.
+        reason: String,
+    },
+    /// The link is not among those that were set up.
+    #[error("no connection to rank {peer} on channel {channel}")]
+    NoLink {
+        /// The peer.
+        peer: u32,
+        /// The channel.
+        channel: u32,
+    },
+}
+
+/// One rank's connections. Sending and receiving never block; only [`Transport::wait`] does.
+pub trait Transport {
+    /// Offers bytes, `parts` one after the other, to a link. Returns how many it took: 0 means that it would block.
+    fn try_send(&mut self, link: Link, parts: &[&[u8]]) -> Result<usize, Fault>;
+
+    /// Takes bytes from a link into `into`, which is not empty. Returns how many: 0 means that it would block.
+    fn try_recv(&mut self, link: Link, into: &mut [u8]) -> Result<usize, Fault>;
+
+    /// Sleeps until a link may do what is asked of it, or the operation has failed elsewhere, or the deadline has
+    /// passed: the last two are errors. May return early. A lost peer is reported even if no interest names it.
+    fn wait(&mut self, interests: &[Interest]) -> Result<(), Fault>;
+}

@@ -1,0 +1,1 @@
+//! Shared pieces of the suites: finding fixtures and comparing them with what came out.
