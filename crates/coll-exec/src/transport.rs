@@ -21,7 +21,7 @@ pub struct Interest {
 }
 
 /// Why an operation cannot go on. The executor adds rank, operation, step and source line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// The deadline passed.
