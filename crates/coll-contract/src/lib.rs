@@ -15,7 +15,9 @@
 //! the class of the same block of the same buffer on other ranks when those agree (a gather's intermediate ranks).
 
 mod bounds;
+mod counts;
 mod facts;
 
 pub use bounds::{Bounds, bounds};
+pub use counts::{CountsError, block_count};
 pub use facts::{Blocks, BufferDecl, BufferRole, ClassId, Classes, Contract, Ensure, Leaf, Value, ValueId};

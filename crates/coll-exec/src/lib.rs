@@ -1,6 +1,28 @@
 //! Runs one rank's plan over a [`Transport`]. This crate has no sockets, no clock and no threads of its own: the
 //! calling thread drives progress, and the same loop runs under sockets, shared memory and simulated worlds.
+//!
+//! A [`Binding`] becomes a [`Bound`], which holds all offsets and all scratch; [`Bound::run`] then runs any number of
+//! times and allocates nothing. [`Bound::begin`] hands the loop to the caller, a step at a time; [`world`] uses it to
+//! run all ranks of a plan in one process, in an order that a seed decides.
 
+mod bind;
+mod code;
+mod error;
+mod frame;
+mod inbox;
+mod layout;
+mod local;
+mod memory;
+mod receive;
+mod run;
+mod send;
+mod state;
 mod transport;
+pub mod world;
 
+pub use bind::{Binding, Bound};
+pub use error::{BindError, Place, RunError};
+pub use frame::{Field, FrameFault, HEADER_BYTES, Header};
+pub use memory::{BufferMemory, Placement};
+pub use run::{Progress, RunOptions, Running};
 pub use transport::{Fault, Interest, Link, Transport};

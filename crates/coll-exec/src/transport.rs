@@ -1,5 +1,7 @@
 //! What an executor needs of a transport: byte streams that never block, and one way to sleep.
 
+use crate::frame::FrameFault;
+
 /// One of this rank's connections: a byte stream in each direction, in order, to one peer on one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Link {
@@ -53,6 +55,40 @@ pub enum Fault {
         peer: u32,
         /// The channel.
         channel: u32,
+    },
+    /// A peer sent something else than what is due.
+    #[error("rank {peer} sent {fault}")]
+    Frame {
+        /// The peer.
+        peer: u32,
+        /// What is wrong with it.
+        fault: FrameFault,
+    },
+    /// Every lane waits for another one: the plan has a cycle, or the ranks of a simulated world wait in a ring.
+    #[error("nothing can go on: {waits}")]
+    Stuck {
+        /// Who waits for what.
+        waits: String,
+    },
+    /// A buffer is not as long as its counts say.
+    #[error("{part} of buffer `{buffer}` has {found_bytes} B where its counts need {expected_bytes} B")]
+    BufferLength {
+        /// The buffer's name.
+        buffer: String,
+        /// `input`, `output` or `memory`.
+        part: &'static str,
+        /// What the counts need.
+        expected_bytes: u64,
+        /// What was given.
+        found_bytes: u64,
+    },
+    /// Buffers are not given in the way that the plan was bound for.
+    #[error("{found} where {expected} was bound")]
+    Buffers {
+        /// What was bound.
+        expected: String,
+        /// What was given.
+        found: String,
     },
 }
 

@@ -23,8 +23,18 @@
 //! another write to one piece in one step, no write to an `in` buffer. Whether what is read holds anything, and
 //! whether the contract is kept, is for `coll-check` to say.
 
+mod cells;
+mod deps;
+mod dot;
+mod print;
 mod program;
+mod read;
 
+pub use cells::Cells;
+pub use deps::{Dependence, Dependences};
+pub use dot::dot;
+pub use print::{print, print_transfer};
 pub use program::{
     Binding, Cuts, Kind, Origin, OriginId, Origins, Place, Program, Scratch, Stage, Step, Transfer, Tune,
 };
+pub use read::{ReadError, read};

@@ -23,8 +23,19 @@
 //! Two operations of a rank that touch one piece, at least one of them writing, are ordered by lanes, waits and
 //! messages; a proved plan has no others.
 
+mod bytes;
+pub mod codes;
+mod json;
+mod normal;
 mod plan;
+#[cfg(test)]
+mod samples;
+mod text;
+mod verify;
 
-pub use plan::{
-    Action, Lane, Line, Op, OpId, Plan, RankPlan, Region, Run, Shape, SlotDecl, Store, Wait,
-};
+pub use bytes::{DecodeError, FORMAT_VERSION, from_bytes, hash, to_bytes};
+pub use json::{JsonError, from_json, to_json};
+pub use normal::normal_form;
+pub use plan::{Action, Lane, Line, Op, OpId, Plan, RankPlan, Region, Run, Shape, SlotDecl, Store, Wait};
+pub use text::{TextError, from_text, op_text, regions_text, to_text};
+pub use verify::{PlanError, verify};

@@ -43,7 +43,11 @@ impl Plan {
 
     /// One rank's part, if it is here.
     pub fn rank(&self, rank: u32) -> Option<&RankPlan> {
-        if self.is_whole() { self.ranks.get(rank as usize) } else { self.ranks.iter().find(|r| r.rank == rank) }
+        if self.is_whole() {
+            self.ranks.get(rank as usize)
+        } else {
+            self.ranks.iter().find(|r| r.rank == rank)
+        }
     }
 
     /// Pieces of each block.
@@ -225,7 +229,9 @@ impl Action {
     /// The sender and channel of a receive.
     pub fn receives_from(self) -> Option<(u32, u32)> {
         match self {
-            Action::Recv { peer, channel } | Action::RecvReduce { peer, channel, .. } => Some((peer, channel)),
+            Action::Recv { peer, channel } | Action::RecvReduce { peer, channel, .. } => {
+                Some((peer, channel))
+            }
             _ => None,
         }
     }

@@ -1,6 +1,20 @@
 //! Text to syntax tree and back.
 //!
 //! Parsing never fails: [`parse`] gives a tree and a list of diagnostics, and the tree has an `Error` node where
-//! text could not be read. No meaning is attached here; that is `coll-sema`'s.
+//! text could not be read. [`format()`] lays a file out anew without changing a word of it. No meaning is attached
+//! here; that is `coll-sema`'s.
+//!
+//! The way of a text: `scan` cuts it into tokens and refuses what is not text or nests too deep; `grammar` (pest, the
+//! only module but `lower` and `recover` that knows it) reads the whole file with recovery; `lower` builds the tree;
+//! `recover` reads each bad stretch again, narrowly, for a precise message, and `hints` knows the commonest mistakes.
 
 pub mod ast;
+pub mod codes;
+mod grammar;
+mod hints;
+mod lower;
+mod parse;
+mod recover;
+mod scan;
+
+pub use parse::{Parsed, parse};

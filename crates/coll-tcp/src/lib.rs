@@ -1,1 +1,42 @@
-//! Placeholder of the crate's first commit.
+//! The TCP transport: ranks find each other, connect, move bytes, and learn of each other's end.
+//!
+//! A [`Rendezvous`] server, hosted by a launcher or by one of the ranks, gathers the ranks of a job. Each rank calls
+//! [`join`] and gets a [`TcpTransport`], which moves bytes for `coll-exec`. Two kinds of connections exist:
+//!
+//! - The **control connection**, one from each rank to the server: registration, comparison of what the ranks are
+//!   about to do, small exchanges, and the news that a rank gave up or is gone. A background thread of each rank
+//!   attends to it with tokio, which no other crate knows.
+//! - **Links**, one for each pair of peers and channel that the plan uses: plain non-blocking sockets, driven by the
+//!   calling thread. No thread stands between the executor and the kernel.
+//!
+//! Every connection proves that it belongs to the job before it is heard. Nothing read from the network is trusted
+//! for a length, and nothing waits without a time limit.
+//!
+//! How to read it, from the bottom: `token` and `wire` (what is said), `roster` and `job` (what the server decides:
+//! pure state, no sockets), `server`; then `options`, `links`, `join` (how a rank starts), `control` and `transport`
+//! (how it runs).
+
+mod address;
+mod control;
+mod desk;
+mod error;
+mod handshake;
+mod host;
+mod job;
+mod join;
+mod links;
+mod options;
+mod roster;
+mod server;
+mod socket;
+mod token;
+mod transport;
+mod wire;
+
+pub use error::{Attempt, Disagreement, LinkFailure, Opinion, RankList, StartError};
+pub use join::join;
+pub use options::JoinOptions;
+pub use server::Rendezvous;
+pub use token::Token;
+pub use transport::TcpTransport;
+pub use wire::{BLOB_LIMIT_BYTES, PROTOCOL_VERSION};

@@ -1,0 +1,441 @@
+//! What every piece holds, in one order of running: the exact contributions.
+//!
+//! A value is a leaf (what a block held at the start) or the sum of two values, kept once each and numbered, so that
+//! copying is copying a number. Sums know neither order nor shape of the tree: that a reduction keeps them is proved
+//! on the program. A sum is unfolded only where a block ends with it, and then may name each leaf of the promised
+//! value once and no other.
+//!
+//! One run serves both ways of calling. Out of place, `.in` holds the leaf and `.out` nothing at the start; in place
+//! both are one memory. Every block has one writable store, so one cell for each piece is enough: a read of `.in`
+//! must find the cell unwritten, or holding just the leaf; any other read must find it written.
+
+use super::codes::{COUNTED_TWICE, OVERWRITTEN, READS_NOTHING, WRONG_END};
+use super::pairing::Messages;
+use super::whole::{NONE, OpKey, TOLD_MAX, Whole};
+use coll_base::Diagnostic;
+use coll_contract::{Ensure, Leaf, Value};
+use coll_plan::{Action, Region, Run, Shape, Store};
+use std::collections::{BTreeSet, HashMap};
+
+/// The number of a value: a leaf, or a sum after all leaves.
+type Symbol = u32;
+
+/// What came of an error that has been told.
+const SPOILT: Symbol = NONE - 1;
+
+/// Leaves that a message counts.
+const LEAVES_MAX: usize = 1 << 14;
+
+/// Runs the plan in `order` on symbols and compares what is there at the end with what was promised.
+pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> Vec<Diagnostic> {
+    let mut run = SymbolRun::new(whole);
+    let mut under_way: HashMap<u32, Vec<Symbol>> = HashMap::new();
+    let mut spare: Vec<Vec<Symbol>> = Vec::new();
+    let (mut sources, mut operands) = (Vec::new(), Vec::new());
+    for &key in order {
+        let op = whole.op(key);
+        sources.clear();
+        operands.clear();
+        match op.action {
+            Action::Send { .. } => {
+                let mut message = spare.pop().unwrap_or_default();
+                message.clear();
+                run.read(key, op.source, &mut message);
+                under_way.insert(messages.at(key) as u32, message);
+                continue;
+            }
+            Action::Recv { .. } | Action::RecvReduce { .. } => {
+                let message = under_way.remove(&(messages.at(key) as u32)).unwrap_or_default();
+                sources.extend_from_slice(&message);
+                spare.push(message);
+            }
+            Action::Copy | Action::Reduce { .. } => run.read(key, op.source, &mut sources),
+        }
+        if !op.operand.is_empty() {
+            run.read(key, op.operand, &mut operands);
+            for (symbol, &operand) in sources.iter_mut().zip(&operands) {
+                *symbol = run.sums.sum(key, operand, *symbol);
+            }
+        }
+        run.write(key, op.target, &sources);
+    }
+    run.compare();
+    run.told
+}
+
+/// Sums, each once.
+#[derive(Default)]
+struct Sums {
+    leaves: u32,
+    parts: Vec<(Symbol, Symbol)>,
+    made_by: Vec<OpKey>,
+    known: HashMap<(Symbol, Symbol), Symbol>,
+}
+
+impl Sums {
+    fn sum(&mut self, key: OpKey, a: Symbol, b: Symbol) -> Symbol {
+        if a == SPOILT || b == SPOILT {
+            return SPOILT;
+        }
+        let next = self.leaves + self.parts.len() as u32;
+        let sum = *self.known.entry((a.min(b), a.max(b))).or_insert(next);
+        if sum == next {
+            self.parts.push((a, b));
+            self.made_by.push(key);
+        }
+        sum
+    }
+
+    /// The two parts of a sum; a leaf has none.
+    fn parts(&self, symbol: Symbol) -> Option<(Symbol, Symbol)> {
+        self.parts.get(symbol.checked_sub(self.leaves)? as usize).copied()
+    }
+
+    /// How often each leaf is in a value, for messages: of more than [`LEAVES_MAX`] leaves only the first.
+    fn unfold(&self, symbol: Symbol) -> Vec<(u32, u32)> {
+        let (mut leaves, mut rest) = (Vec::new(), vec![symbol]);
+        while let Some(symbol) = rest.pop() {
+            match self.parts(symbol) {
+                Some((a, b)) => rest.extend([b, a]),
+                None => leaves.push(symbol),
+            }
+            if leaves.len() >= LEAVES_MAX {
+                break;
+            }
+        }
+        leaves.sort_unstable();
+        leaves.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
+    }
+
+    /// The operation that brought a leaf into a value for the second time, if it is found without much ado.
+    fn doubled_by(&self, mut symbol: Symbol, leaf: u32) -> Option<OpKey> {
+        const DEPTH_MAX: usize = 1 << 12;
+        let has = |symbol| self.unfold(symbol).binary_search_by_key(&leaf, |entry| entry.0).is_ok();
+        for _ in 0..DEPTH_MAX {
+            let (a, b) = self.parts(symbol)?;
+            match (has(a), has(b)) {
+                (true, true) => return Some(self.made_by[(symbol - self.leaves) as usize]),
+                (true, false) => symbol = a,
+                _ => symbol = b,
+            }
+        }
+        None
+    }
+}
+
+/// The symbolic memory of all ranks.
+struct SymbolRun<'a> {
+    whole: &'a Whole<'a>,
+    sums: Sums,
+    /// For each rank, block and piece.
+    cells: Vec<Symbol>,
+    writer: Vec<OpKey>,
+    /// For each rank, where its slots start in `held` and `slot_cells`.
+    slots: Vec<Vec<SlotCells>>,
+    told: Vec<Diagnostic>,
+}
+
+/// What a slot holds: the shape last written, and its pieces.
+#[derive(Default)]
+struct SlotCells {
+    shape: Option<Shape>,
+    cells: Vec<Symbol>,
+}
+
+impl<'a> SymbolRun<'a> {
+    fn new(whole: &'a Whole<'a>) -> SymbolRun<'a> {
+        let leaves = whole.width as usize * whole.plan.ranks.len();
+        let cells = leaves * whole.plan.pieces() as usize;
+        let slots =
+            whole.plan.ranks.iter().map(|part| part.slots.iter().map(|_| SlotCells::default()).collect());
+        SymbolRun {
+            whole,
+            sums: Sums { leaves: leaves as u32, ..Sums::default() },
+            cells: vec![NONE; cells],
+            writer: vec![NONE; cells],
+            slots: slots.collect(),
+            told: Vec::new(),
+        }
+    }
+
+    fn tell(&mut self, diagnostic: impl FnOnce() -> Diagnostic) {
+        if self.told.len() < TOLD_MAX {
+            self.told.push(diagnostic());
+        }
+    }
+
+    /// The cells of a block's pieces from the first on.
+    fn at(&self, rank: u32, buffer: u32, region: &Region) -> usize {
+        let block =
+            rank as usize * self.whole.width as usize + self.whole.block(buffer, region.block) as usize;
+        block * self.whole.plan.pieces() as usize + region.low as usize
+    }
+
+    fn read(&mut self, key: OpKey, run: Run, into: &mut Vec<Symbol>) {
+        let whole = self.whole;
+        let rank = whole.rank_of(key);
+        for region in whole.part(key).regions(run) {
+            match region.store {
+                Store::In(buffer) => self.read_given(key, rank, buffer, region, into),
+                Store::Out(buffer) | Store::Tmp(buffer) => {
+                    let at = self.at(rank, buffer, region);
+                    let from = into.len();
+                    into.extend_from_slice(&self.cells[at..at + (region.high - region.low) as usize]);
+                    self.found(key, region, &mut into[from..]);
+                }
+                Store::Slot => self.read_slot(key, rank, region, into),
+            }
+        }
+    }
+
+    fn read_given(&mut self, key: OpKey, rank: u32, buffer: u32, region: &Region, into: &mut Vec<Symbol>) {
+        let at = self.at(rank, buffer, region);
+        let leaf = self.whole.leaf(Leaf { rank, buffer, block: region.block });
+        for cell in at..at + (region.high - region.low) as usize {
+            let in_place = self.cells[cell];
+            if in_place != NONE && in_place != leaf && in_place != SPOILT {
+                let (whole, writer) = (self.whole, self.writer[cell]);
+                self.tell(|| {
+                    let words = whole.region_words(rank, region);
+                    Diagnostic::unplaced(OVERWRITTEN, format!("{} reads {words} after it is overwritten", whole.name(key)))
+                        .expected(format!("{words} as it was given, also when the plan runs in place"))
+                        .found("in place, `.in`, `.out` and `.tmp` of a block are one memory, and it was written before")
+                        .note(format!("written by {}", whole.words(writer)))
+                        .note(format!("read by {}", whole.words(key)))
+                        .help("read it before it is written, or write the new value into a slot first")
+                });
+                into.resize(into.len() + (at + (region.high - region.low) as usize - cell), SPOILT);
+                return;
+            }
+            into.push(leaf);
+        }
+    }
+
+    fn read_slot(&mut self, key: OpKey, rank: u32, region: &Region, into: &mut Vec<Symbol>) {
+        let (from, shape) = (into.len(), shape_of(region));
+        let slot = &self.slots[rank as usize][region.block as usize];
+        match slot.shape {
+            Some(held) if held == shape => into.extend_from_slice(&slot.cells),
+            held => {
+                let whole = self.whole;
+                into.resize(from + (region.high - region.low) as usize, SPOILT);
+                self.tell(|| {
+                    let found = match held {
+                        None => "nothing".to_string(),
+                        Some(held) => format!("c{}[{}..{}]", held.class, held.low, held.high),
+                    };
+                    reads_nothing(whole, key, region).found(format!("slot {} holds {found}", region.block))
+                });
+            }
+        }
+        self.found(key, region, &mut into[from..]);
+    }
+
+    /// What was read must be something.
+    fn found(&mut self, key: OpKey, region: &Region, symbols: &mut [Symbol]) {
+        let Some(at) = symbols.iter().position(|&symbol| symbol == NONE) else { return };
+        let whole = self.whole;
+        symbols.iter_mut().filter(|symbol| **symbol == NONE).for_each(|symbol| *symbol = SPOILT);
+        self.tell(|| {
+            let piece = region.low as usize + at;
+            reads_nothing(whole, key, region).found(format!("nothing was written to piece {piece} before"))
+        });
+    }
+
+    fn write(&mut self, key: OpKey, run: Run, symbols: &[Symbol]) {
+        let rank = self.whole.rank_of(key);
+        let mut rest = symbols;
+        for region in self.whole.part(key).regions(run) {
+            let (now, after) = rest.split_at((region.high - region.low) as usize);
+            rest = after;
+            match region.store {
+                Store::Slot => {
+                    let slot = &mut self.slots[rank as usize][region.block as usize];
+                    slot.shape = Some(shape_of(region));
+                    slot.cells.clear();
+                    slot.cells.extend_from_slice(now);
+                }
+                Store::In(buffer) | Store::Out(buffer) | Store::Tmp(buffer) => {
+                    let at = self.at(rank, buffer, region);
+                    self.cells[at..at + now.len()].copy_from_slice(now);
+                    self.writer[at..at + now.len()].fill(key);
+                }
+            }
+        }
+    }
+
+    /// The promised values against what is there.
+    fn compare(&mut self) {
+        let whole = self.whole;
+        let pieces = whole.plan.pieces();
+        let mut judge = Judge::new(self.sums.leaves);
+        for ensure in &whole.plan.contract.ensures {
+            let region = Region {
+                store: Store::Out(ensure.buffer),
+                block: ensure.block,
+                low: 0,
+                high: pieces,
+                class: 0,
+            };
+            let at = self.at(ensure.rank, ensure.buffer, &region);
+            let mut low = 0;
+            while low < pieces {
+                let symbol = self.cells[at + low as usize];
+                let run =
+                    self.cells[at + low as usize..at + pieces as usize].iter().take_while(|&&s| s == symbol);
+                let high = low + run.count() as u32;
+                if symbol != SPOILT && !judge.is_right(whole, &self.sums, symbol, ensure.value) {
+                    let writer = self.writer[at + low as usize];
+                    let told = wrong_end(whole, &self.sums, ensure, (low, high), symbol, writer);
+                    self.tell(|| told);
+                }
+                if self.told.len() >= TOLD_MAX {
+                    return;
+                }
+                low = high;
+            }
+        }
+    }
+}
+
+fn shape_of(region: &Region) -> Shape {
+    Shape { class: region.class, low: region.low, high: region.high }
+}
+
+fn reads_nothing(whole: &Whole, key: OpKey, region: &Region) -> Diagnostic {
+    let words = whole.region_words(whole.rank_of(key), region);
+    Diagnostic::unplaced(READS_NOTHING, format!("{} reads {words}, which holds nothing", whole.name(key)))
+        .expected(format!("a write of {words} before"))
+        .note(format!("read by {}", whole.words(key)))
+        .help("write it first, or read the block's given value from `.in`")
+}
+
+/// Compares values with promises, each pair once.
+struct Judge {
+    /// For each leaf, in which comparison it was last promised, and in which seen.
+    promised: Vec<u32>,
+    seen: Vec<u32>,
+    comparisons: u32,
+    known: HashMap<(Symbol, u32), bool>,
+    last: Option<(Symbol, u32)>,
+}
+
+impl Judge {
+    fn new(leaves: u32) -> Judge {
+        let (promised, seen) = (vec![0; leaves as usize], vec![0; leaves as usize]);
+        Judge { promised, seen, comparisons: 0, known: HashMap::new(), last: None }
+    }
+
+    fn is_right(&mut self, whole: &Whole, sums: &Sums, symbol: Symbol, value: u32) -> bool {
+        let promise = &whole.plan.contract.values[value as usize];
+        if let &[leaf] = promise.leaves() {
+            return symbol == whole.leaf(leaf);
+        }
+        if symbol == NONE {
+            return false;
+        }
+        if self.last == Some((symbol, value)) {
+            return true;
+        }
+        if let Some(&known) = self.known.get(&(symbol, value)) {
+            return known;
+        }
+        let right = self.compare(whole, sums, symbol, promise);
+        self.known.insert((symbol, value), right);
+        self.last = Some((symbol, value)).filter(|_| right);
+        right
+    }
+
+    /// Walks down the sum; stops at the first leaf that is not promised or comes again, so that no walk is longer
+    /// than the promise.
+    fn compare(&mut self, whole: &Whole, sums: &Sums, symbol: Symbol, promise: &Value) -> bool {
+        self.comparisons += 1;
+        let now = self.comparisons;
+        for &leaf in promise.leaves() {
+            self.promised[whole.leaf(leaf) as usize] = now;
+        }
+        let (mut count, mut rest) = (0, vec![symbol]);
+        while let Some(symbol) = rest.pop() {
+            if let Some((a, b)) = sums.parts(symbol) {
+                rest.extend([a, b]);
+                // Each of those has a leaf at least.
+                if count + rest.len() > promise.leaves().len() {
+                    return false;
+                }
+                continue;
+            }
+            let leaf = symbol as usize;
+            if self.promised[leaf] != now || std::mem::replace(&mut self.seen[leaf], now) == now {
+                return false;
+            }
+            count += 1;
+        }
+        count == promise.leaves().len()
+    }
+}
+
+fn wrong_end(
+    whole: &Whole,
+    sums: &Sums,
+    ensure: &Ensure,
+    (low, high): (u32, u32),
+    symbol: Symbol,
+    writer: OpKey,
+) -> Diagnostic {
+    let Ensure { rank, buffer, block, value } = *ensure;
+    let place = format!("{}.out[{block}:{low}..{high}]", whole.plan.contract.buffers[buffer as usize].name);
+    let due: BTreeSet<u32> =
+        whole.plan.contract.values[value as usize].leaves().iter().map(|&leaf| whole.leaf(leaf)).collect();
+    let expected = sum_words(whole, &due.iter().map(|&leaf| (leaf, 1)).collect::<Vec<_>>());
+    if symbol == NONE {
+        return Diagnostic::unplaced(WRONG_END, format!("rank {rank} ends with nothing in {place}"))
+            .expected(expected)
+            .found("no operation writes it; out of place it holds nothing, in place what it held before")
+            .help("copy or receive the value into it");
+    }
+    let there = sums.unfold(symbol);
+    let found = sum_words(whole, &there);
+    let twice = there.iter().find(|&&(leaf, count)| count > 1 && due.contains(&leaf));
+    let foreign = there.iter().find(|(leaf, _)| !due.contains(leaf));
+    let told = match (twice, foreign) {
+        (Some(&(leaf, count)), _) => {
+            let leaf_words = whole.leaf_words(leaf);
+            let message = format!("rank {rank} ends with {leaf_words} counted {count} times in {place}");
+            let told = Diagnostic::unplaced(COUNTED_TWICE, message)
+                .help("leave out the operation that adds it again");
+            match sums.doubled_by(symbol, leaf) {
+                Some(by) => told.note(format!("{leaf_words} came in again with {}", whole.words(by))),
+                None => told,
+            }
+        }
+        (None, Some(&(leaf, _))) => {
+            let message = format!(
+                "rank {rank} ends with {} in {place}, which was not promised",
+                whole.leaf_words(leaf)
+            );
+            Diagnostic::unplaced(WRONG_END, message)
+                .help("let another value arrive there, or send this one elsewhere")
+        }
+        (None, None) => {
+            let lacks = due.iter().find(|leaf| there.binary_search_by_key(*leaf, |entry| entry.0).is_err());
+            let lacks = lacks.map_or("a contribution".into(), |&leaf| whole.leaf_words(leaf));
+            Diagnostic::unplaced(WRONG_END, format!("rank {rank} ends without {lacks} in {place}"))
+                .help("let the missing contribution arrive before the end")
+        }
+    };
+    told.expected(expected).found(found).note(format!("written last by {}", whole.words(writer)))
+}
+
+/// `r0.data[0] + 2·r1.data[0] + …`
+fn sum_words(whole: &Whole, leaves: &[(u32, u32)]) -> String {
+    const TERMS_MAX: usize = 8;
+    let words = leaves.iter().take(TERMS_MAX).map(|&(leaf, count)| match count {
+        1 => whole.leaf_words(leaf),
+        _ => format!("{count}·{}", whole.leaf_words(leaf)),
+    });
+    let mut text = words.collect::<Vec<_>>().join(" + ");
+    if leaves.len() > TERMS_MAX {
+        text += &format!(" + … ({} in all)", leaves.len());
+    }
+    text
+}

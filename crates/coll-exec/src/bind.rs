@@ -1,0 +1,179 @@
+//! Binding: a plan, a rank, counts and an operator become a [`Bound`] that can run any number of times. All that
+//! running needs is computed and allocated here.
+
+use crate::code::{Code, Kind};
+use crate::error::BindError;
+use crate::layout::Layout;
+use crate::memory::Placement;
+use crate::state::State;
+use coll_contract::Value;
+use coll_kernel::Reducer;
+use coll_plan::{Line, OpId, Plan};
+
+/// Bytes that are received before they are reduced: they stay in the second-level cache.
+const STAGING_BYTES: usize = 128 << 10;
+
+/// What a plan is bound to. Every rank binds the same plan, counts and operator.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding<'a> {
+    /// The plan, or this rank's slice of it. It is verified here, whole: give a slice where a plan is large.
+    pub plan: &'a Plan,
+    /// The rank that runs it here.
+    pub rank: u32,
+    /// Elements of a block of each count class.
+    pub counts: &'a [u64],
+    /// Bytes of an element in the caller's buffers.
+    pub element_size_bytes: u64,
+    /// The operator. Give one exactly if the collective reduces: a slice cannot always tell.
+    pub reducer: Option<&'a Reducer>,
+    /// How each buffer will be given.
+    pub placements: &'a [Placement],
+}
+
+/// A plan bound to a rank, counts, an operator and placements. Scratch memory lives here.
+pub struct Bound {
+    pub(crate) rank: u32,
+    pub(crate) world: u32,
+    pub(crate) name: String,
+    pub(crate) lines: Vec<Line>,
+    /// For each operation, its line.
+    pub(crate) line_of: Vec<u32>,
+    pub(crate) reducer: Option<Reducer>,
+    /// Whether elements are prepared and finished.
+    pub(crate) prepared: bool,
+    pub(crate) code: Code,
+    pub(crate) layout: Layout,
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) staging: Vec<u8>,
+    pub(crate) state: State,
+}
+
+impl Bound {
+    /// Computes every offset and allocates all scratch.
+    pub fn new(binding: Binding<'_>) -> Result<Bound, BindError> {
+        let Binding { plan, rank, .. } = binding;
+        coll_plan::verify(plan).map_err(|error| BindError::Plan { what: error.to_string() })?;
+        let part = plan.rank(rank).filter(|part| part.rank == rank).ok_or_else(|| BindError::NoPart {
+            rank,
+            found: match plan.contract.only {
+                Some(only) => format!("rank {only} alone"),
+                None => format!("{} ranks", plan.world()),
+            },
+        })?;
+        check_tables(&binding)?;
+        let prepared = is_prepared(&binding)?;
+        let working_bytes = binding.reducer.filter(|_| prepared).map(Reducer::working_size_bytes);
+        let layout = Layout::new(&binding, part, working_bytes)?;
+        let code = Code::new(plan, part, &layout)?;
+        check_reducer(&binding, &code, prepared)?;
+        let reduces = code.ops.iter().any(|op| reduces(op.kind));
+        let state = State::new(&code, plan.slots)?;
+        let staging_bytes = if reduces { STAGING_BYTES } else { crate::receive::SMALL_BYTES };
+        Ok(Bound {
+            rank,
+            world: plan.world(),
+            name: plan.name.clone(),
+            lines: plan.lines.clone(),
+            line_of: part.ops.iter().map(|op| op.line).collect(),
+            reducer: binding.reducer.cloned(),
+            prepared,
+            scratch: allocate(layout.scratch_bytes)?,
+            staging: allocate(staging_bytes)?,
+            layout,
+            code,
+            state,
+        })
+    }
+
+    /// The rank it is bound to.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// The schedule's full name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The links that it sends or receives on, sorted.
+    pub fn links(&self) -> impl Iterator<Item = crate::Link> + '_ {
+        self.code.links.iter().map(|bound| bound.link)
+    }
+
+    /// Bytes of scratch beside the caller's buffers: slots, blocks that nothing is promised about, working elements.
+    pub fn scratch_bytes(&self) -> u64 {
+        self.scratch.len() as u64
+    }
+
+    /// Bytes of a buffer's input and output, as [`crate::BufferMemory`] must give them. In place all is output.
+    pub fn buffer_bytes(&self, buffer: usize) -> Option<[u64; 2]> {
+        self.layout.buffers.get(buffer).map(|buffer| buffer.sizes)
+    }
+}
+
+impl std::fmt::Debug for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Bound({} on rank {} of {})", self.name, self.rank, self.world)
+    }
+}
+
+pub(crate) fn allocate(bytes: usize) -> Result<Vec<u8>, BindError> {
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(bytes).map_err(|_| BindError::Memory { needed_bytes: bytes as u64 })?;
+    memory.resize(bytes, 0);
+    Ok(memory)
+}
+
+fn check_tables(binding: &Binding<'_>) -> Result<(), BindError> {
+    let (expected, found) = (binding.plan.contract.classes.count, binding.counts.len());
+    if expected as usize != found {
+        return Err(BindError::Counts { expected, found });
+    }
+    let (expected, found) = (binding.plan.contract.buffers.len(), binding.placements.len());
+    if expected != found { Err(BindError::Placements { expected, found }) } else { Ok(()) }
+}
+
+/// Whether elements are prepared: if the operator does so and the collective reduces. A slice in which nothing is
+/// ensured cannot tell, and believes the caller, who gave an operator.
+fn is_prepared(binding: &Binding<'_>) -> Result<bool, BindError> {
+    let contract = &binding.plan.contract;
+    let Some(reducer) = binding.reducer.filter(|reducer| !reducer.is_direct()) else { return Ok(false) };
+    let silent = contract.only.is_some() && contract.ensures.is_empty();
+    if !contract.reduces() && !silent {
+        return Ok(false);
+    }
+    if contract.values.iter().any(|value| matches!(value, Value::Copy(_))) {
+        let operator = operator(reducer);
+        return Err(BindError::Mixed { collective: contract.collective.clone(), operator });
+    }
+    let leaves = contract.values.iter().map(|value| value.leaves().len()).max().unwrap_or(0);
+    if leaves as u64 > reducer.leaves_max(contract.ranks.into()) {
+        return Err(BindError::Leaves { operator: operator(reducer), ranks: contract.ranks, leaves });
+    }
+    Ok(true)
+}
+
+fn check_reducer(binding: &Binding<'_>, code: &Code, prepared: bool) -> Result<(), BindError> {
+    let first = code.ops.iter().position(|op| reduces(op.kind));
+    match (binding.reducer, first) {
+        (None, Some(op)) => Err(BindError::NoReducer { op: op as OpId }),
+        (Some(reducer), first) if first.is_some() || prepared => {
+            let (expected_bytes, found_bytes) = (reducer.dtype().size_bytes(), binding.element_size_bytes);
+            match expected_bytes == found_bytes {
+                true => Ok(()),
+                false => {
+                    Err(BindError::ElementSize { operator: operator(reducer), expected_bytes, found_bytes })
+                }
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn reduces(kind: Kind) -> bool {
+    matches!(kind, Kind::Reduce(_) | Kind::Recv { reduces: Some(_), .. })
+}
+
+fn operator(reducer: &Reducer) -> String {
+    format!("`{}` on {}", reducer.name(), reducer.dtype())
+}

@@ -1,0 +1,100 @@
+//! Sending: header and payload go out in one call, straight from where the payload lies.
+
+use crate::code::BoundOp;
+use crate::frame::{HEADER_BYTES, Header};
+use crate::run::{Engine, TURN_BYTES, Turn};
+use crate::{Fault, Interest, Transport};
+
+/// Parts that one call offers to the transport: the header and this many segments but one.
+const PARTS_MAX: usize = 16;
+
+impl<T: Transport> Engine<'_, '_, '_, T> {
+    pub(crate) fn send(&mut self, lane: u32, op: &BoundOp, link: u32, message: u32) -> Result<Turn, Fault> {
+        if self.state.links[link as usize].sent != message {
+            return Ok(Turn::Parked);
+        }
+        let mut turn_bytes = 0;
+        loop {
+            let state = &self.state.lanes[lane as usize];
+            let (header_bytes, moved) = (state.header_bytes, state.cursor.moved);
+            if header_bytes == HEADER_BYTES && moved == op.bytes {
+                return Ok(Turn::Done);
+            }
+            // A send that follows a receive may send what has been stored so far.
+            let limit =
+                op.leader.map_or(op.bytes, |leader| self.state.progress(self.code, leader).min(op.bytes));
+            if moved == limit && limit < op.bytes {
+                return Ok(Turn::Parked);
+            }
+            if turn_bytes >= TURN_BYTES {
+                return Ok(Turn::Again);
+            }
+            let taken = self.offer(lane, op, link, message, limit - moved)?;
+            if taken == 0 {
+                let link = self.code.links[link as usize].link;
+                return Ok(Turn::Blocked(Interest { link, readable: false, writable: true }));
+            }
+            turn_bytes += taken;
+            self.note_sent(lane, op, taken);
+        }
+    }
+
+    /// Offers what is left of the header and up to `payload_bytes`.
+    fn offer(
+        &mut self,
+        lane: u32,
+        op: &BoundOp,
+        link: u32,
+        message: u32,
+        payload_bytes: u64,
+    ) -> Result<usize, Fault> {
+        let state = &self.state.lanes[lane as usize];
+        let header = self.header(op, message).to_bytes();
+        let mut parts: [&[u8]; PARTS_MAX] = [&[]; PARTS_MAX];
+        let (mut count, mut left) = (0, payload_bytes.min(usize::MAX as u64) as usize);
+        if state.header_bytes < HEADER_BYTES {
+            parts[0] = &header[state.header_bytes..];
+            count = 1;
+        }
+        let mut skip = state.cursor.offset;
+        for segment in &self.code.segments(op.source)[state.cursor.segment..] {
+            if count == PARTS_MAX || left == 0 {
+                break;
+            }
+            let part = segment.part(skip, left);
+            parts[count] = self.memory.bytes(part);
+            count += 1;
+            left -= part.len;
+            skip = 0;
+        }
+        let offered: usize = parts[..count].iter().map(|part| part.len()).sum();
+        let taken = self.transport.try_send(self.code.links[link as usize].link, &parts[..count])?;
+        debug_assert!(taken <= offered, "a transport took more than it was offered");
+        Ok(taken.min(offered))
+    }
+
+    fn note_sent(&mut self, lane: u32, op: &BoundOp, taken: usize) {
+        let state = &mut self.state.lanes[lane as usize];
+        let of_header = taken.min(HEADER_BYTES - state.header_bytes);
+        state.header_bytes += of_header;
+        let mut left = taken - of_header;
+        while left > 0 {
+            let segment = self.code.segments(op.source)[state.cursor.segment];
+            let bytes = left.min(segment.len - state.cursor.offset);
+            state.cursor.advance(segment.len, bytes);
+            left -= bytes;
+        }
+    }
+
+    /// The header of a message of this run.
+    pub(crate) fn header(&self, op: &BoundOp, message: u32) -> Header {
+        Header {
+            prepared: self.prepared,
+            generation: self.state.options.generation,
+            operation: self.state.options.operation,
+            message,
+            step: op.step,
+            payload_bytes: op.bytes,
+        }
+    }
+}

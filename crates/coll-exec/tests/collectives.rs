@@ -1,0 +1,132 @@
+//! Hand-made plans in worlds: right values whatever the seed, the counts, the type, the operator and the placement.
+
+mod plans;
+
+use coll_base::{DType, RedOp};
+use coll_exec::world::World;
+use coll_plan::Plan;
+use plans::{Call, library};
+
+const COUNTS: [u64; 6] = [0, 1, 2, 3, 7, 100];
+
+/// In place and out of place, in a tight world and in a roomy one.
+fn check(plan: &Plan, dtype: DType, op: RedOp, counts: &[u64], seed: u64) {
+    for in_place in [false, true] {
+        let call = Call { plan, dtype, op, counts, in_place };
+        call.check(World::new(seed).link_bytes(1), 1);
+        call.check(World::new(seed).link_bytes(97).piece_bytes_max(13), 1);
+        call.check(World::new(seed), 1);
+    }
+}
+
+#[test]
+fn ring_all_reduce_of_every_count() {
+    for n in 1..=5 {
+        for count in COUNTS {
+            check(&library::ring(n), DType::F32, RedOp::Sum, &[count], u64::from(n) * 1000 + count);
+        }
+    }
+}
+
+#[test]
+fn ring_all_reduce_of_every_type_and_operator() {
+    for dtype in DType::ALL {
+        for op in RedOp::ALL {
+            check(&library::ring(3), dtype, op, &[7], 3);
+        }
+    }
+}
+
+#[test]
+fn an_exchange_is_staged_in_a_slot() {
+    for count in COUNTS {
+        for op in RedOp::ALL {
+            check(&library::exchange(), DType::I32, op, &[count], count);
+        }
+    }
+}
+
+#[test]
+fn a_chain_passes_on_what_has_come_so_far() {
+    for n in 1..=5 {
+        for pieces in [1, 3, 16] {
+            for count in [0, 1, 7, 100] {
+                check(&library::chain(n, pieces), DType::I64, RedOp::Sum, &[count], count);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reduce_keeps_its_partial_sums_in_memory_of_its_own() {
+    for n in 1..=4 {
+        for count in COUNTS {
+            for op in [RedOp::Sum, RedOp::Avg, RedOp::Max] {
+                check(&library::reduce_chain(n), DType::F64, op, &[count], count);
+                check(&library::reduce_chain(n), DType::U8, op, &[count], count);
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_of_unequal_counts() {
+    check(&library::all_gather(3), DType::I32, RedOp::Sum, &[3, 0, 7], 1);
+    check(&library::all_gather(4), DType::U8, RedOp::Sum, &[1, 2, 3, 100], 2);
+    let counts: Vec<u64> = (0..9).map(|pair| [0, 5, 1][pair % 3] * pair as u64).collect();
+    check(&library::all_to_all(3), DType::F16, RedOp::Sum, &counts, 3);
+}
+
+#[test]
+fn averages_of_prefixes_divide_by_the_length_of_each() {
+    for dtype in DType::ALL {
+        check(&library::scan_chain(4), dtype, RedOp::Avg, &[7], 5);
+        check(&library::scan_chain(4), dtype, RedOp::Sum, &[7], 5);
+    }
+}
+
+#[test]
+fn barriers_have_no_data_at_all() {
+    for n in 1..=5 {
+        check(&library::barrier(n), DType::U8, RedOp::Sum, &[], n.into());
+    }
+}
+
+#[test]
+fn operations_follow_each_other_without_a_barrier() {
+    let plan = library::ring(4);
+    for seed in 0..20 {
+        let call = Call { plan: &plan, dtype: DType::I32, op: RedOp::Sum, counts: &[37], in_place: false };
+        call.check(World::new(seed).link_bytes(64), 10);
+    }
+}
+
+#[test]
+fn message_slots_let_both_send_first() {
+    let plan = library::eager(3);
+    for seed in 0..10 {
+        for count in [0, 2, 100] {
+            for rounds in [1, 4] {
+                let call = Call {
+                    plan: &plan,
+                    dtype: DType::I32,
+                    op: RedOp::Sum,
+                    counts: &[count],
+                    in_place: false,
+                };
+                call.check(World::new(seed).link_bytes(1), rounds);
+                call.check(World::new(seed).link_bytes(50).piece_bytes_max(7), rounds);
+            }
+        }
+    }
+}
+
+#[test]
+fn large_messages_take_many_turns() {
+    let plan = library::ring(3);
+    let call = Call { plan: &plan, dtype: DType::F32, op: RedOp::Sum, counts: &[1_000_003], in_place: true };
+    call.check(World::new(7).link_bytes(1 << 20).piece_bytes_max(1 << 20), 1);
+    let plan = library::chain(3, 2);
+    let call = Call { plan: &plan, dtype: DType::F64, op: RedOp::Sum, counts: &[400_001], in_place: false };
+    call.check(World::new(7).link_bytes(1 << 20).piece_bytes_max(1 << 20), 1);
+}

@@ -1,0 +1,565 @@
+//! Reads the text that `print` writes. What was read from a text comes from that text: every transfer's origin is
+//! its own line, so messages and plans made of it point there.
+//!
+//! One line, one function: [`Reader::line`] looks at the first word and calls the method of that name.
+
+use crate::{
+    Cuts, Kind, Origin, Origins, Place, Program, Scratch, Stage, Step, Transfer, Tune, print::default_class,
+};
+use coll_base::{FileId, Fraction, Span};
+use coll_contract::{Blocks, BufferDecl, BufferRole, Classes, Contract, Ensure, Leaf, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+/// Why a text is not a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    /// The line, from 1.
+    pub line: u32,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Reads a program; `file` is what its spans name.
+pub fn read(file: FileId, text: &str) -> Result<Program, ReadError> {
+    let mut reader = Reader::new(file);
+    let mut offset = 0;
+    for (number, line) in text.split('\n').enumerate() {
+        let content = line.split(';').next().unwrap_or("").trim_end();
+        let indent = content.len() - content.trim_start().len();
+        reader.span = Span::new(file, offset + indent, offset + content.len().max(indent));
+        let told = |message| ReadError { line: number as u32 + 1, message };
+        let tokens = tokenize(content).map_err(told)?;
+        if !tokens.is_empty() {
+            reader.line(&mut Words { tokens: &tokens }).map_err(told)?;
+        }
+        offset += line.len() + 1;
+    }
+    let lines = text.split('\n').count() as u32;
+    reader.finish().map_err(|message| ReadError { line: lines, message })
+}
+
+type Answer<T> = Result<T, String>;
+
+/// Larger programs are made by elaboration, not written down.
+const RANKS_MAX: u32 = 65_536;
+const BLOCKS_MAX: u32 = 65_536;
+const TABLE_MAX: u64 = 1 << 26;
+
+struct Reader {
+    program: Program,
+    named: bool,
+    given: BTreeMap<u32, Blocks>,
+    rows: BTreeMap<u32, Vec<u32>>,
+    ensures: BTreeMap<(u32, u32, u32), Value>,
+    span: Span,
+}
+
+impl Reader {
+    fn new(file: FileId) -> Reader {
+        let contract = Contract {
+            collective: String::new(),
+            ranks: 0,
+            only: None,
+            buffers: Vec::new(),
+            given: Vec::new(),
+            ensures: Vec::new(),
+            values: Vec::new(),
+            after: Vec::new(),
+            classes: Classes { count: 0, table: Vec::new() },
+        };
+        let program = Program {
+            schedule: String::new(),
+            params: Vec::new(),
+            root: 0,
+            rooted: false,
+            contract,
+            scratch: Vec::new(),
+            cuts: Cuts(vec![Fraction::ZERO, Fraction::ONE]),
+            steps: Vec::new(),
+            transfers: Vec::new(),
+            stages: Vec::new(),
+            origins: Origins::default(),
+            tune: Tune::default(),
+        };
+        Reader {
+            program,
+            named: false,
+            given: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            ensures: BTreeMap::new(),
+            span: Span::new(file, 0, 0),
+        }
+    }
+
+    fn line(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        let word = words.name()?;
+        if !self.named && word != "program" {
+            return Err(format!("expected `program COLLECTIVE.SCHEDULE for N ranks` first, found `{word}`"));
+        }
+        match word {
+            "program" => self.head(words)?,
+            "param" => self.param(words)?,
+            "buffer" => self.buffer(words)?,
+            "given" => self.given(words)?,
+            "class" => self.class(words)?,
+            "ensure" => self.ensure(words)?,
+            "after" => self.after(words)?,
+            "cuts" => self.cuts(words)?,
+            "scratch" => self.scratch(words)?,
+            "tune" => self.tune(words)?,
+            "stage" => self.stage(words)?,
+            "step" => self.step(words)?,
+            "move" | "reduce" | "signal" | "drop" => self.transfer(word, words)?,
+            _ => return Err(format!("expected a line's first word such as `step` or `move`, found `{word}`")),
+        }
+        words.end()
+    }
+
+    fn head(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        if self.named {
+            return Err("a second `program` line".to_owned());
+        }
+        self.named = true;
+        self.program.contract.collective = words.name()?.to_owned();
+        words.expect(".")?;
+        self.program.schedule = words.name()?.to_owned();
+        words.expect("for")?;
+        self.program.contract.ranks = words.number_within(1..RANKS_MAX + 1, "a number of ranks")?;
+        words.expect("ranks")?;
+        if words.take(",") {
+            words.expect("root")?;
+            self.program.root = words.number_within(0..self.program.ranks(), "a root")?;
+            self.program.rooted = true;
+        }
+        Ok(())
+    }
+
+    fn param(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        let name = words.name()?.to_owned();
+        words.expect("=")?;
+        let sign = if words.take("-") { "-" } else { "" };
+        let digits = words.next("a number")?;
+        let value = format!("{sign}{digits}").parse();
+        self.program.params.push((name, value.map_err(|_| format!("expected a number, found `{digits}`"))?));
+        Ok(())
+    }
+
+    fn buffer(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        let name = words.name()?.to_owned();
+        let mut blocks = 1;
+        if words.take("[") {
+            blocks = words.number_within(0..BLOCKS_MAX + 1, "a number of blocks")?;
+            words.expect("]")?;
+        }
+        words.expect(":")?;
+        let role = match words.name()? {
+            "in" => BufferRole::In,
+            "out" => BufferRole::Out,
+            "inout" => BufferRole::InOut,
+            other => return Err(format!("expected `in`, `out` or `inout`, found `{other}`")),
+        };
+        if !self.rows.is_empty() || !self.program.scratch.is_empty() || !self.program.steps.is_empty() {
+            return Err("buffers stand before classes, scratch and steps".to_owned());
+        }
+        let cells = (self.program.contract.blocks_per_rank() as u64 + blocks as u64) * self.program.ranks() as u64;
+        if cells > TABLE_MAX {
+            return Err(format!("{cells} blocks on all ranks together; at most {TABLE_MAX} are read"));
+        }
+        self.program.contract.buffers.push(BufferDecl { name, role, blocks });
+        Ok(())
+    }
+
+    fn given(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        let buffer = self.contract_buffer(words)?;
+        words.expect(":")?;
+        let blocks = self.program.block_count(buffer);
+        let given = if words.take("all") {
+            Blocks::All
+        } else if words.take("none") {
+            Blocks::None
+        } else {
+            let mut pairs = Vec::new();
+            while !words.is_empty() {
+                let rank = words.number_within(0..self.program.ranks(), "a rank")?;
+                words.expect("[")?;
+                pairs.push((rank, words.number_within(0..blocks, "a block")?));
+                words.expect("]")?;
+            }
+            pairs.sort_unstable();
+            pairs.dedup();
+            Blocks::Listed(pairs)
+        };
+        self.given.insert(buffer, given);
+        Ok(())
+    }
+
+    fn class(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        self.before_steps("classes")?;
+        words.expect("on")?;
+        let ranks = words.range_within(0..self.program.ranks(), "ranks")?;
+        words.expect(":")?;
+        let width = self.program.contract.blocks_per_rank();
+        let mut row = Vec::new();
+        while !words.is_empty() {
+            row.extend(words.range_within(0..width.saturating_mul(self.program.ranks()), "classes")?);
+            if row.len() > width as usize {
+                break;
+            }
+        }
+        if row.len() != width as usize {
+            return Err(format!("expected {width} classes, one for each block of a rank, found {}", row.len()));
+        }
+        for rank in ranks {
+            self.rows.insert(rank, row.clone());
+        }
+        Ok(())
+    }
+
+    fn ensure(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        let (buffer, block, ranks) = self.blocks_on(words)?;
+        words.expect("==")?;
+        let word = words.name()?;
+        let mut leaves = Vec::new();
+        loop {
+            let (buffer, block, ranks) = self.blocks_on(words)?;
+            leaves.extend(ranks.map(|rank| Leaf { rank, buffer, block }));
+            if !words.take(",") {
+                break;
+            }
+        }
+        let value = match (word, leaves.as_slice()) {
+            ("copy", [leaf]) => Value::Copy(*leaf),
+            ("reduce", [_, ..]) => Value::Reduce(leaves),
+            _ => return Err("expected `copy` of one block or `reduce` of some".to_owned()),
+        };
+        for rank in ranks {
+            if self.ensures.insert((rank, buffer, block), value.clone()).is_some() {
+                return Err(format!("block {block} on rank {rank} is ensured twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn after(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        let ranks = self.program.ranks();
+        let rank = words.number_within(0..ranks, "a rank")?;
+        words.expect(":")?;
+        while !words.is_empty() {
+            let others = words.range_within(0..ranks, "ranks")?;
+            self.program.contract.after.extend(others.filter(|&other| other != rank).map(|other| (rank, other)));
+        }
+        Ok(())
+    }
+
+    fn cuts(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        self.before_steps("cuts")?;
+        let mut cuts = Vec::new();
+        while !words.is_empty() {
+            let top: u64 = words.parse("a fraction")?;
+            let bottom: u64 = if words.take("/") { words.parse("a denominator")? } else { 1 };
+            if bottom == 0 {
+                return Err("a fraction's denominator is not 0".to_owned());
+            }
+            cuts.push(Fraction::new(top, bottom));
+        }
+        let ascend = cuts.is_sorted_by(|a, b| a < b);
+        if cuts.first() != Some(&Fraction::ZERO) || cuts.last() != Some(&Fraction::ONE) || !ascend {
+            return Err("cuts ascend from 0 to 1, such as `cuts 0 1/2 1`".to_owned());
+        }
+        self.program.cuts = Cuts(cuts);
+        Ok(())
+    }
+
+    fn scratch(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        self.before_steps("scratch")?;
+        let name = words.name()?.to_owned();
+        let (mut extents, mut slots) = (Vec::new(), 1u64);
+        if words.take("[") {
+            loop {
+                let extent = words.number_within(0..BLOCKS_MAX + 1, "a number of slots")?;
+                slots = slots.saturating_mul(extent as u64);
+                extents.push(extent);
+                if !words.take(",") {
+                    break;
+                }
+            }
+            words.expect("]")?;
+        }
+        if slots * self.program.ranks() as u64 > TABLE_MAX {
+            return Err(format!("{slots} slots on each rank are more than are read"));
+        }
+        self.program.scratch.push(Scratch { name, slots: slots as u32, extents });
+        Ok(())
+    }
+
+    fn tune(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        while !words.is_empty() {
+            let word = words.name()?;
+            let value = words.number_within(1..u32::MAX, "a number from 1")?;
+            match word {
+                "lanes" => self.program.tune.lanes = Some(value),
+                "slices" => self.program.tune.slices = Some(value),
+                _ => return Err(format!("expected `lanes` or `slices`, found `{word}`")),
+            }
+        }
+        Ok(())
+    }
+
+    fn stage(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        let name = words.name()?.to_owned();
+        let range = words.range_within(0..u32::MAX, "steps")?;
+        self.program.stages.push(Stage { name, start: range.start, end: range.end });
+        Ok(())
+    }
+
+    fn step(&mut self, words: &mut Words<'_>) -> Answer<()> {
+        let number = self.program.steps.len() as u32;
+        if !words.is_empty() {
+            let written: u32 = words.parse("a step's number")?;
+            if written != number {
+                return Err(format!("this is step {number}, not {written}"));
+            }
+        }
+        let origin = self.origin();
+        self.program.steps.push(Step { origin });
+        Ok(())
+    }
+
+    fn transfer(&mut self, word: &str, words: &mut Words<'_>) -> Answer<()> {
+        let step = (self.program.steps.len() as u32).checked_sub(1).ok_or("a transfer stands in a step")?;
+        let origin = self.origin();
+        if word == "signal" {
+            let ranks = 0..self.program.ranks();
+            let at = |rank| Place { rank, buffer: 0, block: 0 };
+            let source = at(words.number_within(ranks.clone(), "a rank")?);
+            words.expect("to")?;
+            let target = at(words.number_within(ranks, "a rank")?);
+            let kind = Kind::Signal;
+            self.program.transfers.push(Transfer { kind, step, source, target, low: 0, high: 0, class: 0, origin });
+            return Ok(());
+        }
+        let kind = match word {
+            "move" => Kind::Move,
+            "drop" => Kind::Drop,
+            _ if words.take("left") => Kind::ReduceLeft,
+            _ => Kind::Reduce,
+        };
+        let source = self.place(words)?;
+        let mut pieces = 0..self.program.cuts.pieces();
+        if words.take("{") {
+            pieces = words.range_within(pieces, "pieces")?;
+            words.expect("}")?;
+        }
+        let target = match kind {
+            Kind::Drop => source,
+            _ => {
+                words.expect(if kind == Kind::Move { "to" } else { "into" })?;
+                self.place(words)?
+            }
+        };
+        let class = if words.take("class") { words.parse("a class")? } else { self.class_of(source)? };
+        let Range { start: low, end: high } = pieces;
+        self.program.transfers.push(Transfer { kind, step, source, target, low, high, class, origin });
+        Ok(())
+    }
+
+    fn class_of(&mut self, place: Place) -> Answer<u32> {
+        self.fill_classes();
+        default_class(&self.program, place)
+            .ok_or_else(|| "a scratch has no class of its own: add `class N`, that of what it holds".to_owned())
+    }
+
+    fn fill_classes(&mut self) {
+        let (ranks, contract) = (self.program.ranks(), &mut self.program.contract);
+        let width = contract.blocks_per_rank();
+        if contract.classes.table.len() != ranks as usize * width as usize {
+            let default: Vec<u32> = (0..width).collect();
+            let rows = (0..ranks).flat_map(|rank| self.rows.get(&rank).unwrap_or(&default).iter().copied());
+            contract.classes.table = rows.collect();
+            contract.classes.count = contract.classes.table.iter().max().map_or(0, |&last| last + 1);
+        }
+    }
+
+    fn before_steps(&self, what: &str) -> Answer<()> {
+        match self.program.steps.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{what} stand before the steps")),
+        }
+    }
+
+    fn origin(&mut self) -> u32 {
+        self.program.origins.origins.push(Origin { span: self.span, binding: Origins::NO_BINDING });
+        self.program.origins.origins.len() as u32 - 1
+    }
+
+    /// `3.data[2]`
+    fn place(&mut self, words: &mut Words<'_>) -> Answer<Place> {
+        let rank = words.number_within(0..self.program.ranks(), "a rank")?;
+        words.expect(".")?;
+        let name = words.name()?;
+        let buffers = self.program.contract.buffers.len() + self.program.scratch.len();
+        let buffer = (0..buffers as u32)
+            .find(|&buffer| self.program.buffer_name(buffer) == name)
+            .ok_or_else(|| format!("no buffer and no scratch is called `{name}`"))?;
+        let block = self.block(words, buffer)?;
+        Ok(Place { rank, buffer, block })
+    }
+
+    /// `data[2] on 0..4`
+    fn blocks_on(&mut self, words: &mut Words<'_>) -> Answer<(u32, u32, Range<u32>)> {
+        let buffer = self.contract_buffer(words)?;
+        let block = self.block(words, buffer)?;
+        words.expect("on")?;
+        Ok((buffer, block, words.range_within(0..self.program.ranks(), "ranks")?))
+    }
+
+    fn contract_buffer(&self, words: &mut Words<'_>) -> Answer<u32> {
+        let name = words.name()?;
+        let found = self.program.contract.buffers.iter().position(|buffer| buffer.name == name);
+        Ok(found.ok_or_else(|| format!("no buffer is called `{name}`"))? as u32)
+    }
+
+    fn block(&self, words: &mut Words<'_>, buffer: u32) -> Answer<u32> {
+        let blocks = 0..self.program.block_count(buffer);
+        if !words.take("[") {
+            return match blocks.end {
+                1 => Ok(0),
+                count => Err(format!("say which of {count} blocks, as in `[0]`")),
+            };
+        }
+        let block = words.number_within(blocks, "a block")?;
+        words.expect("]")?;
+        Ok(block)
+    }
+
+    fn finish(mut self) -> Answer<Program> {
+        if !self.named {
+            return Err("expected `program COLLECTIVE.SCHEDULE for N ranks`, found nothing".to_owned());
+        }
+        self.fill_classes();
+        let buffers = self.program.contract.buffers.len() as u32;
+        let given = (0..buffers).map(|buffer| match self.given.remove(&buffer) {
+            Some(given) => given,
+            None if self.program.contract.buffers[buffer as usize].role == BufferRole::Out => Blocks::None,
+            None => Blocks::All,
+        });
+        self.program.contract.given = given.collect();
+        let contract = &mut self.program.contract;
+        let mut ids: BTreeMap<Vec<Leaf>, [Option<u32>; 2]> = BTreeMap::new();
+        for ((rank, buffer, block), value) in self.ensures {
+            let id = &mut ids.entry(value.leaves().to_vec()).or_default()[value.is_reduction() as usize];
+            let value = *id.get_or_insert_with(|| {
+                contract.values.push(value);
+                contract.values.len() as u32 - 1
+            });
+            contract.ensures.push(Ensure { rank, buffer, block, value });
+        }
+        contract.after.sort_unstable();
+        contract.after.dedup();
+        let steps = self.program.steps.len() as u32;
+        if let Some(stage) = self.program.stages.iter().find(|stage| stage.end > steps) {
+            return Err(format!("stage `{}` ends at step {} of {steps}", stage.name, stage.end));
+        }
+        Ok(self.program)
+    }
+}
+
+/// The words of a line that are still to be read.
+struct Words<'a> {
+    tokens: &'a [&'a str],
+}
+
+impl<'a> Words<'a> {
+    fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    fn next(&mut self, expected: &str) -> Answer<&'a str> {
+        let (first, rest) =
+            self.tokens.split_first().ok_or_else(|| format!("expected {expected}, found the line's end"))?;
+        self.tokens = rest;
+        Ok(first)
+    }
+
+    fn take(&mut self, token: &str) -> bool {
+        let found = self.tokens.first() == Some(&token);
+        if found {
+            self.tokens = &self.tokens[1..];
+        }
+        found
+    }
+
+    fn expect(&mut self, token: &str) -> Answer<()> {
+        match self.next(&format!("`{token}`"))? {
+            found if found == token => Ok(()),
+            found => Err(format!("expected `{token}`, found `{found}`")),
+        }
+    }
+
+    fn name(&mut self) -> Answer<&'a str> {
+        match self.next("a name")? {
+            word if word.starts_with(|c: char| c.is_alphabetic() || c == '_') => Ok(word),
+            other => Err(format!("expected a name, found `{other}`")),
+        }
+    }
+
+    fn parse<T: std::str::FromStr>(&mut self, what: &str) -> Answer<T> {
+        let word = self.next(what)?;
+        word.parse().map_err(|_| format!("expected {what}, found `{word}`"))
+    }
+
+    fn number_within(&mut self, allowed: Range<u32>, what: &str) -> Answer<u32> {
+        let number: u32 = self.parse(what)?;
+        match allowed.contains(&number) {
+            true => Ok(number),
+            false => Err(format!("{number} is not {what} in {}..{}", allowed.start, allowed.end)),
+        }
+    }
+
+    /// `4` or `4..7`, not empty.
+    fn range_within(&mut self, allowed: Range<u32>, what: &str) -> Answer<Range<u32>> {
+        let start: u32 = self.parse(what)?;
+        let end = if self.take("..") { self.parse(what)? } else { start.saturating_add(1) };
+        match allowed.start <= start && start < end && end <= allowed.end {
+            true => Ok(start..end),
+            false => Err(format!("{start}..{end} is not a run of {what} in {}..{}", allowed.start, allowed.end)),
+        }
+    }
+
+    fn end(&self) -> Answer<()> {
+        match self.tokens.first() {
+            None => Ok(()),
+            Some(word) => Err(format!("expected the line's end, found `{word}`")),
+        }
+    }
+}
+
+/// Words, numbers, `..`, `==` and single marks.
+fn tokenize(line: &str) -> Answer<Vec<&str>> {
+    let mut tokens = Vec::new();
+    let mut rest = line.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        let length = match first {
+            c if word(c) => rest.find(|c| !word(c)).unwrap_or(rest.len()),
+            '.' if rest.starts_with("..") => 2,
+            '=' if rest.starts_with("==") => 2,
+            '.' | '=' | '[' | ']' | '{' | '}' | ':' | ',' | '/' | '-' => 1,
+            other => return Err(format!("`{other}` has no meaning here")),
+        };
+        let (token, after) = rest.split_at(length);
+        tokens.push(token);
+        rest = after.trim_start();
+    }
+    Ok(tokens)
+}

@@ -1,0 +1,63 @@
+//! An element in memory and the number it is computed as. Memory is bytes, of any alignment.
+
+use crate::narrow;
+use crate::number::Number;
+
+/// An element of `N` bytes.
+pub(crate) trait Element<const N: usize>: Send + Sync + 'static {
+    /// What it is computed in.
+    type Number: Number;
+    fn load(bytes: [u8; N]) -> Self::Number;
+    fn store(number: Self::Number) -> [u8; N];
+}
+
+/// An IEEE half, computed in `f32`.
+pub(crate) struct F16;
+/// The upper half of an `f32`, computed in `f32`.
+pub(crate) struct Bf16;
+
+macro_rules! own_number {
+    ($type:ty, $size:literal) => {
+        impl Element<$size> for $type {
+            type Number = $type;
+            #[inline(always)]
+            fn load(bytes: [u8; $size]) -> $type {
+                <$type>::from_ne_bytes(bytes)
+            }
+            #[inline(always)]
+            fn store(number: $type) -> [u8; $size] {
+                number.to_ne_bytes()
+            }
+        }
+    };
+}
+
+own_number!(u8, 1);
+own_number!(i32, 4);
+own_number!(i64, 8);
+own_number!(f32, 4);
+own_number!(f64, 8);
+
+impl Element<2> for F16 {
+    type Number = f32;
+    #[inline(always)]
+    fn load(bytes: [u8; 2]) -> f32 {
+        narrow::f32_of_f16(u16::from_ne_bytes(bytes))
+    }
+    #[inline(always)]
+    fn store(number: f32) -> [u8; 2] {
+        narrow::f16_of_f32(number).to_ne_bytes()
+    }
+}
+
+impl Element<2> for Bf16 {
+    type Number = f32;
+    #[inline(always)]
+    fn load(bytes: [u8; 2]) -> f32 {
+        narrow::f32_of_bf16(u16::from_ne_bytes(bytes))
+    }
+    #[inline(always)]
+    fn store(number: f32) -> [u8; 2] {
+        narrow::bf16_of_f32(number).to_ne_bytes()
+    }
+}

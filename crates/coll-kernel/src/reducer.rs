@@ -1,0 +1,145 @@
+//! An operator bound to an element type: all that an executor knows of arithmetic.
+//!
+//! Elements are reduced as **working elements**. For most operators these are the elements themselves; an average of
+//! integers sums in a wider type, an average of floats puts in fractions, and a user's operator may say what a rank
+//! puts in and what is made of the result. [`Reducer::is_direct`] tells the two cases apart.
+
+use crate::Unsupported;
+use crate::average;
+use crate::combine::{self, CombineFn};
+use crate::expr::UserOperator;
+use crate::interpret::{Interpret, interpreter};
+use coll_base::{DType, RedOp};
+use std::fmt;
+use std::sync::Arc;
+
+/// An operator on elements of one type. Cheap to clone.
+#[derive(Clone)]
+pub struct Reducer {
+    name: Arc<str>,
+    dtype: DType,
+    commutative: bool,
+    kind: Kind,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Builtin(CombineFn),
+    Average(CombineFn),
+    User { code: Arc<dyn Interpret>, direct: bool },
+}
+
+impl Reducer {
+    /// A built-in operator. Every one works on every element type there is now.
+    pub fn builtin(op: RedOp, dtype: DType) -> Result<Reducer, Unsupported> {
+        let kind = match (op, dtype) {
+            (RedOp::Avg, DType::U8) => Kind::Average(combine::builtin(RedOp::Sum, DType::I32)),
+            (RedOp::Avg, DType::I32) => Kind::Average(combine::builtin(RedOp::Sum, DType::I64)),
+            (RedOp::Avg, DType::I64) => Kind::Average(combine::sum_i128),
+            (RedOp::Avg, float) => Kind::Average(combine::builtin(RedOp::Sum, float)),
+            (op, dtype) => Kind::Builtin(combine::builtin(op, dtype)),
+        };
+        Ok(Reducer { name: op.name().into(), dtype, commutative: true, kind })
+    }
+
+    /// A user's operator, with a value for each of its parameters.
+    pub fn user(operator: &UserOperator, dtype: DType, params: &[f64]) -> Result<Reducer, Unsupported> {
+        let refuse = |reason| Unsupported { operator: operator.name.clone(), dtype, reason };
+        if params.len() != operator.params.len() {
+            let (due, found) = (operator.params.len(), params.len());
+            return Err(refuse(format!("it has {due} parameters, and {found} values are given")));
+        }
+        let code = interpreter(operator, dtype, params).map_err(refuse)?;
+        let direct = operator.given.is_none() && operator.ensure.is_none();
+        Ok(Reducer {
+            name: operator.name.as_str().into(),
+            dtype,
+            commutative: operator.commutative,
+            kind: Kind::User { code: code.into(), direct },
+        })
+    }
+
+    /// The operator's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Whether the order of operands is free.
+    pub fn is_commutative(&self) -> bool {
+        self.commutative
+    }
+
+    /// True if working elements are the elements as they are, so that nothing need be prepared or finished.
+    pub fn is_direct(&self) -> bool {
+        match self.kind {
+            Kind::Builtin(_) => true,
+            Kind::Average(_) => false,
+            Kind::User { direct, .. } => direct,
+        }
+    }
+
+    /// Bytes of a working element.
+    pub fn working_size_bytes(&self) -> u64 {
+        match self.kind {
+            Kind::Average(_) => average::working_size_bytes(self.dtype),
+            Kind::Builtin(_) | Kind::User { .. } => self.dtype.size_bytes(),
+        }
+    }
+
+    /// The most values that one result may be made of where `ranks` ranks run together: an average of floats divides
+    /// each by the number of ranks, and one of integers sums in a type that has room for so many.
+    pub fn leaves_max(&self, ranks: u64) -> u64 {
+        match self.kind {
+            Kind::Average(_) => average::leaves_max(self.dtype, ranks),
+            Kind::Builtin(_) | Kind::User { .. } => u64::MAX,
+        }
+    }
+
+    /// `target := operand ⊕ incoming`, or `incoming ⊕ operand` if `incoming_left`, on working elements. Without an
+    /// operand it is the target. All three are as long; none need be aligned.
+    pub fn combine_into(
+        &self,
+        target: &mut [u8],
+        operand: Option<&[u8]>,
+        incoming: &[u8],
+        incoming_left: bool,
+    ) {
+        debug_assert_eq!(target.len(), incoming.len());
+        debug_assert!(operand.is_none_or(|operand| operand.len() == target.len()));
+        match &self.kind {
+            // Built-in operators are commutative, so the side does not matter.
+            Kind::Builtin(combine) | Kind::Average(combine) => combine(target, operand, incoming),
+            Kind::User { code, .. } if incoming_left => code.combine(target, Some(incoming), operand),
+            Kind::User { code, .. } => code.combine(target, operand, Some(incoming)),
+        }
+    }
+
+    /// What a rank puts in: elements to working elements. `ranks` is the number of ranks that run together.
+    pub fn prepare(&self, ranks: u64, input: &[u8], working: &mut [u8]) {
+        match &self.kind {
+            Kind::Builtin(_) => working.copy_from_slice(input),
+            Kind::Average(_) => average::prepare(self.dtype, ranks, input, working),
+            Kind::User { code, .. } => code.prepare(input, working),
+        }
+    }
+
+    /// What is made of the finished value of `leaves` inputs: working elements to elements.
+    pub fn finish(&self, ranks: u64, leaves: u64, working: &[u8], output: &mut [u8]) {
+        match &self.kind {
+            Kind::Builtin(_) => output.copy_from_slice(working),
+            Kind::Average(_) => average::finish(self.dtype, ranks, leaves, working, output),
+            Kind::User { code, .. } => code.finish(working, output),
+        }
+    }
+}
+
+impl fmt::Debug for Reducer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reducer({} of {})", self.name, self.dtype)
+    }
+}

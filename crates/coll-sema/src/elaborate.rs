@@ -1,0 +1,167 @@
+//! Elaboration: runs a schedule's statements and writes down the transfers that they make.
+//!
+//! Everything is run in a [`Frame`](frame::Frame): a group of ranks, seen as positions, and for each buffer its blocks
+//! as regions of the program's buffers. The top frame is the whole; a call makes a new one (`calls`). While running,
+//! places in a block are exact fractions, interned as [`Cut`](cutter::Cut)s; `finish` numbers the pieces once all
+//! cuts are known, and judges what can only be judged then.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `frame` | whom positions and blocks stand for |
+//! | `statements` | control flow, declarations |
+//! | `groups` | lists of ranks |
+//! | `views` | which chunks a view chooses |
+//! | `steps` | a step as a whole: its order, its slots |
+//! | `transfers` | one transfer |
+//! | `calls` | a schedule as a procedure |
+//! | `cutter` | interned fractions |
+//! | `trace` | where transfers come from |
+//! | `sink` | errors, each statement's once |
+//! | `finish` | pieces, conflicting writes, drops that matter |
+
+mod calls;
+mod cutter;
+mod finish;
+mod frame;
+mod groups;
+mod sink;
+mod statements;
+mod steps;
+mod trace;
+mod transfers;
+mod views;
+
+use crate::codes;
+use crate::contract::{Facts, contract};
+use crate::eval::{Fault, Machine};
+use crate::module::{Instantiated, Module, Refusal};
+use crate::resolved::{Collective, Expr, Schedule};
+use coll_base::{Diagnostic, Span};
+use coll_contract::Contract;
+use coll_ir::{Scratch, Stage, Step, Transfer, Tune};
+use cutter::Cutter;
+use frame::{Frame, Held};
+use sink::Sink;
+use std::collections::HashMap;
+use std::rc::Rc;
+use trace::Trace;
+
+/// The most transfers of a program, drops included.
+const TRANSFERS_MAX: usize = 64_000_000;
+/// The deepest that calls may nest.
+const DEPTH_MAX: usize = 48;
+
+/// Instantiates schedule `id` of a module; its collective is known.
+pub(crate) fn elaborate(module: &Module, id: u32, globals: Vec<i64>) -> Result<Instantiated, Refusal> {
+    let schedule = &module.schedules[id as usize];
+    let collective = collective_of(module, schedule);
+    let mut machine = Machine::new(&module.functions);
+    let contract = contract(collective, &globals, &mut machine).map_err(|fault| Refusal::Errors(vec![*fault]))?;
+    let mut elaborator = Elaborator::new(module, machine, contract, (id, globals[0] as u32));
+    let mut frame = Frame::top(schedule, collective, globals, &elaborator.contract, &mut elaborator.cutter);
+    let ran = elaborator.block(&mut frame, &schedule.body);
+    if let Err(Stop::DoesNotApply { span, reason }) = ran {
+        return Err(Refusal::DoesNotApply { span, reason });
+    }
+    elaborator.finish(schedule, collective.rooted, frame.globals)
+}
+
+fn collective_of<'m>(module: &'m Module, schedule: &Schedule) -> &'m Collective {
+    let id = schedule.collective.expect("invariant: a schedule without a collective is broken, and never elaborated");
+    &module.collectives[id as usize]
+}
+
+/// Why elaboration ends early.
+enum Stop {
+    /// The sink knows why.
+    Failed,
+    /// A `require` at the top.
+    DoesNotApply { span: Span, reason: String },
+}
+
+struct Elaborator<'m> {
+    module: &'m Module,
+    machine: Machine<'m>,
+    contract: Contract,
+    /// Of the contract, for quick look-ups: blocks before each buffer, and of all.
+    first_blocks: Vec<u32>,
+    width: u32,
+    cutter: Cutter,
+    trace: Trace,
+    sink: Sink,
+    /// Schedules being run, with the sizes of their groups; the last is innermost.
+    running: Vec<(u32, u32)>,
+    facts: HashMap<(u32, Vec<i64>), Rc<Facts>>,
+    /// `low` and `high` of these are cuts until `finish`.
+    transfers: Vec<Transfer>,
+    /// The senders' positions of the transfers of the step being run.
+    senders: Vec<u32>,
+    /// Slots written by the step being run: which scratch, which of its places, and what it will hold.
+    written: Vec<(u32, usize, Held)>,
+    steps: Vec<Step>,
+    stages: Vec<Stage>,
+    scratch: Vec<Scratch>,
+    /// For each scratch, the most parts that a slot holds.
+    scratch_parts: Vec<u32>,
+    tune: Tune,
+}
+
+impl<'m> Elaborator<'m> {
+    fn new(module: &'m Module, machine: Machine<'m>, contract: Contract, running: (u32, u32)) -> Elaborator<'m> {
+        Elaborator {
+            module,
+            machine,
+            first_blocks: (0..contract.buffers.len()).map(|at| contract.first_block(at as u32)).collect(),
+            width: contract.blocks_per_rank(),
+            contract,
+            cutter: Cutter::new(),
+            trace: Trace::new(),
+            sink: Sink::new(),
+            running: vec![running],
+            facts: HashMap::new(),
+            transfers: Vec::new(),
+            senders: Vec::new(),
+            written: Vec::new(),
+            steps: Vec::new(),
+            stages: Vec::new(),
+            scratch: Vec::new(),
+            scratch_parts: Vec::new(),
+            tune: Tune::default(),
+        }
+    }
+
+    fn eval(&mut self, frame: &Frame<'m>, expr: &Expr) -> Result<i64, Fault> {
+        self.machine.eval(expr, frame.values())
+    }
+
+    /// Reports a fault after which nothing can go on.
+    fn stop(&mut self, fault: Fault) -> Stop {
+        self.report(fault);
+        Stop::Failed
+    }
+
+    /// Reports a fault with the variables in force.
+    fn report(&mut self, mut fault: Fault) {
+        let bindings = self.trace.describe();
+        if let Some(label) = fault.primary.as_mut().filter(|_| !bindings.is_empty()) {
+            label.text = if label.text.is_empty() { bindings } else { format!("{}, with {bindings}", label.text) };
+        }
+        self.sink.push(*fault);
+    }
+
+    /// A number that counts something: at least 1, at most `most`.
+    fn count(&mut self, frame: &Frame<'m>, expr: &Expr, what: &str, most: u64) -> Result<u32, Fault> {
+        let value = self.eval(frame, expr)?;
+        if value < 1 {
+            let diagnostic = Diagnostic::new(codes::NOT_A_COUNT, expr.span, format!("{value} {what}"));
+            return Err(Box::new(diagnostic.expected("at least 1").found(value.to_string())));
+        }
+        match u32::try_from(value).ok().filter(|&count| u64::from(count) <= most) {
+            Some(count) => Ok(count),
+            None => {
+                let message = format!("{value} {what} are more than {most}");
+                Err(Box::new(Diagnostic::new(codes::TOO_LARGE, expr.span, message)))
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Errors of an elaboration. A faulty statement fails again and again, once for each round of its loop: the first
+//! is told, the others are counted.
+
+use coll_base::{Code, Diagnostic, Span};
+use std::collections::HashMap;
+
+/// The most faulty statements that are told.
+const TOLD_MAX: usize = 20;
+
+pub(super) struct Sink {
+    found: Vec<(Diagnostic, u64)>,
+    /// Which of `found` tells of a code at a place.
+    known: HashMap<(Code, Option<Span>), usize>,
+}
+
+impl Sink {
+    pub(super) fn new() -> Sink {
+        Sink { found: Vec::new(), known: HashMap::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+        let key = (diagnostic.code, diagnostic.primary.as_ref().map(|label| label.span));
+        if let Some(&at) = self.known.get(&key) {
+            self.found[at].1 += 1;
+        } else if self.found.len() < TOLD_MAX {
+            self.known.insert(key, self.found.len());
+            self.found.push((diagnostic, 0));
+        }
+    }
+
+    pub(super) fn into_diagnostics(self) -> Vec<Diagnostic> {
+        let told = self.found.into_iter().map(|(diagnostic, again)| match again {
+            0 => diagnostic,
+            1 => diagnostic.note("and once more for other values"),
+            _ => diagnostic.note(format!("and {again} times more for other values")),
+        });
+        told.collect()
+    }
+}

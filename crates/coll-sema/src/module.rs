@@ -1,0 +1,136 @@
+//! A loaded file: what it declares, ready to be instantiated.
+
+use crate::codes;
+use crate::elaborate::elaborate;
+use crate::resolve::with_parameters;
+use crate::resolved::{Collective, Function, GLOBAL_PARAMS, Schedule};
+use coll_base::{Diagnostic, Span};
+use coll_ir::Program;
+use coll_kernel::UserOperator;
+
+/// The most ranks that a schedule is instantiated for.
+pub(crate) const RANKS_MAX: u32 = 65_536;
+
+/// A file with all that it uses.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    pub(crate) functions: Vec<Function>,
+    pub(crate) collectives: Vec<Collective>,
+    /// The main file's schedules and those of the files that it uses.
+    pub(crate) schedules: Vec<Schedule>,
+    /// Which of them [`Module::schedules`] lists, in its order.
+    pub(crate) listed: Vec<u32>,
+    pub(crate) infos: Vec<ScheduleInfo>,
+    pub(crate) operators: Vec<UserOperator>,
+}
+
+/// A schedule of the main file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleInfo {
+    /// Its name, without its collective.
+    pub name: String,
+    /// The collective it is for.
+    pub collective: String,
+    /// The `///` lines before it.
+    pub docs: Vec<String>,
+    /// Parameters with their defaults: the collective's own (but for `root`), whose default is 0, then the schedule's.
+    pub params: Vec<(String, i64)>,
+    /// True if the collective has a root.
+    pub rooted: bool,
+    /// Where its name stands.
+    pub span: Span,
+    /// True if it has errors of syntax, names or types, or uses something that has: it is not instantiated.
+    pub broken: bool,
+}
+
+/// What to instantiate a schedule for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Number of ranks, from 1 to 65,536.
+    pub ranks: u32,
+    /// The root, where the collective has one.
+    pub root: u32,
+    /// Parameters that differ from their defaults.
+    pub params: Vec<(String, i64)>,
+}
+
+/// A schedule, instantiated.
+#[derive(Clone, Debug)]
+pub struct Instantiated {
+    /// What it does.
+    pub program: Program,
+    /// What is worth knowing.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Why there is no program.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    /// A `require` says that the schedule is not for this number of ranks, or these parameters.
+    DoesNotApply {
+        /// The `require`.
+        span: Span,
+        /// Its words.
+        reason: String,
+    },
+    /// It has errors. None are listed for a schedule that is [broken](ScheduleInfo::broken): [`load`](crate::load)
+    /// has reported them.
+    Errors(Vec<Diagnostic>),
+}
+
+impl Module {
+    /// The schedules of the main file, in its order.
+    pub fn schedules(&self) -> &[ScheduleInfo] {
+        &self.infos
+    }
+
+    /// The operators of the main file that have no errors, in its order.
+    pub fn operators(&self) -> &[UserOperator] {
+        &self.operators
+    }
+
+    /// Runs schedule number `schedule` of [`Module::schedules`] and writes down its transfers.
+    pub fn instantiate(&self, schedule: usize, at: &Instance) -> Result<Instantiated, Refusal> {
+        let refuse = |diagnostic| Refusal::Errors(vec![diagnostic]);
+        let Some(&id) = self.listed.get(schedule) else {
+            let message = format!("there is no schedule number {schedule}: the file has {}", self.listed.len());
+            return Err(refuse(Diagnostic::unplaced(codes::UNKNOWN_SCHEDULE, message)));
+        };
+        let resolved = &self.schedules[id as usize];
+        let Some(collective) = resolved.collective.filter(|_| !resolved.broken) else {
+            return Err(Refusal::Errors(Vec::new()));
+        };
+        let rooted = self.collectives[collective as usize].rooted;
+        let globals = globals(resolved, rooted, at).map_err(|diagnostic| refuse(*diagnostic))?;
+        elaborate(self, id, globals)
+    }
+}
+
+/// The values of a schedule's globals at the top.
+fn globals(schedule: &Schedule, rooted: bool, at: &Instance) -> Result<Vec<i64>, Box<Diagnostic>> {
+    if at.ranks == 0 {
+        let message = "a schedule needs at least one rank";
+        return Err(Box::new(Diagnostic::new(codes::NOT_A_COUNT, schedule.span, message)));
+    }
+    if at.ranks > RANKS_MAX {
+        let message = format!("{} ranks are more than {RANKS_MAX}", at.ranks);
+        return Err(Box::new(Diagnostic::new(codes::TOO_LARGE, schedule.span, message)));
+    }
+    if rooted && at.root >= at.ranks {
+        let message = format!("root {} is not among the ranks 0..{}", at.root, at.ranks);
+        return Err(Box::new(Diagnostic::new(codes::RANK_RANGE, schedule.span, message)));
+    }
+    let mut globals = vec![i64::from(at.ranks), if rooted { i64::from(at.root) } else { 0 }];
+    globals.extend(schedule.params.iter().map(|param| param.default));
+    for (name, value) in &at.params {
+        match schedule.params.iter().position(|param| param.name == *name) {
+            Some(param) => globals[GLOBAL_PARAMS + param] = *value,
+            None => {
+                let message = format!("`{}.{}` has no parameter `{name}`", schedule.collective_name, schedule.name);
+                let diagnostic = Diagnostic::new(codes::UNKNOWN_PARAMETER, schedule.span, message);
+                return Err(Box::new(with_parameters(diagnostic, schedule, false, name)));
+            }
+        }
+    }
+    Ok(globals)
+}

@@ -1,0 +1,158 @@
+//! The static pass: syntax trees become resolved trees. One [`Resolver`] serves one declaration; it reports every
+//! error that it meets and goes on, and says at the end whether there was one.
+
+mod collective;
+mod expr;
+mod operator;
+mod schedule;
+mod step;
+
+pub(crate) use collective::collective;
+pub(crate) use expr::{constant, file_function};
+pub(crate) use operator::operator;
+pub(crate) use schedule::{Callable, body, names_of, unknown_schedule, with_parameters};
+
+use crate::builtin::Builtin;
+use crate::codes;
+use crate::resolved::{Function, Type};
+use crate::suggest::nearest;
+use coll_base::{Diagnostic, Span};
+use coll_syntax::ast;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Entity {
+    Global(u32),
+    Local(u32, Type),
+    Buffer(u32),
+    Scratch(u32),
+    Function(u32),
+}
+
+/// A name in scope.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) entity: Entity,
+    /// Where it was declared; none for what the language or the collective brings.
+    pub(crate) span: Option<Span>,
+}
+
+/// Resolves one declaration.
+pub(crate) struct Resolver<'a> {
+    functions: &'a mut Vec<Function>,
+    diagnostics: &'a mut Vec<Diagnostic>,
+    /// The names in scope, innermost last.
+    scope: Vec<Named>,
+    /// Names before this are seen by a function only if they are globals or functions.
+    floor: usize,
+    /// The name of each local slot handed out so far.
+    locals: Vec<String>,
+    names_root: bool,
+    /// True where only numbers may stand: a parameter's default.
+    constant: bool,
+    failed: bool,
+}
+
+impl<'a> Resolver<'a> {
+    /// A resolver that sees `scope`.
+    pub(crate) fn new(
+        functions: &'a mut Vec<Function>,
+        diagnostics: &'a mut Vec<Diagnostic>,
+        scope: Vec<Named>,
+    ) -> Resolver<'a> {
+        Resolver {
+            functions,
+            diagnostics,
+            scope,
+            floor: 0,
+            locals: Vec::new(),
+            names_root: false,
+            constant: false,
+            failed: false,
+        }
+    }
+
+    /// Reports an error; what is being resolved is broken.
+    fn error(&mut self, diagnostic: Diagnostic) {
+        self.failed = true;
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Text that the parser could not read, and has reported.
+    fn unreadable(&mut self) {
+        self.failed = true;
+    }
+
+    /// The entity of a name, if it can be seen from here.
+    fn lookup(&self, name: &str) -> Option<Entity> {
+        let sees = |(at, named): (usize, &Named)| {
+            let anywhere = matches!(named.entity, Entity::Global(_) | Entity::Function(_));
+            (named.name == name && (at >= self.floor || anywhere)).then_some(named.entity)
+        };
+        self.scope.iter().enumerate().rev().find_map(sees)
+    }
+
+    /// A name in scope that this function cannot see.
+    fn hidden(&self, name: &str) -> Option<&Named> {
+        self.scope[..self.floor].iter().rev().find(|named| named.name == name)
+    }
+
+    /// Declares a name; nothing in sight may bear it.
+    fn declare(&mut self, name: &ast::Name, entity: Entity) {
+        let taken = if self.lookup(&name.text).is_some() {
+            self.scope.iter().rev().find(|named| named.name == name.text).map(|named| named.span)
+        } else if Builtin::named(&name.text).is_some() {
+            Some(None)
+        } else {
+            None
+        };
+        if let Some(first) = taken {
+            self.error(declared_twice(name, first));
+        }
+        self.scope.push(Named { name: name.text.clone(), entity, span: Some(name.span) });
+    }
+
+    /// Declares a variable in a slot of its own.
+    fn declare_local(&mut self, name: &ast::Name, of: Type) -> u32 {
+        let slot = self.locals.len() as u32;
+        self.locals.push(name.text.clone());
+        self.declare(name, Entity::Local(slot, of));
+        slot
+    }
+
+    /// Declares a schedule's parameters, whose globals start at `first`.
+    pub(crate) fn declare_params(&mut self, params: &[ast::Param], first: usize) {
+        for (at, param) in params.iter().enumerate() {
+            self.declare(&param.name, Entity::Global((first + at) as u32));
+        }
+    }
+
+    /// Runs `inner`, then forgets what it declared.
+    fn scoped<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> T {
+        let mark = self.scope.len();
+        let result = inner(self);
+        self.scope.truncate(mark);
+        result
+    }
+
+    /// The name most like `name` among those that `fits`.
+    fn nearest(&self, name: &str, fits: impl Fn(Entity) -> bool) -> Option<String> {
+        let fitting = self.scope.iter().enumerate().filter(|(at, named)| {
+            let anywhere = matches!(named.entity, Entity::Global(_) | Entity::Function(_));
+            fits(named.entity) && (*at >= self.floor || anywhere)
+        });
+        nearest(name, fitting.map(|(_, named)| named.name.as_str())).map(str::to_string)
+    }
+}
+
+/// `E0102` for a second declaration of a name.
+pub(crate) fn declared_twice(name: &ast::Name, first: Option<Span>) -> Diagnostic {
+    let message = format!("`{}` is declared twice", name.text);
+    let diagnostic = Diagnostic::new(codes::DECLARED_TWICE, name.span, message).label("again here");
+    let diagnostic = match first {
+        Some(span) => diagnostic.also(span, "first here"),
+        None => diagnostic.note(format!("`{}` is a name of the language or of the collective", name.text)),
+    };
+    diagnostic.help("choose another name: within a schedule, no name hides another")
+}

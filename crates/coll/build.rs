@@ -1,0 +1,31 @@
+//! Puts the texts of `schedules/` into the library: a sorted table of `(collective/schedule, text)`.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../schedules");
+    println!("cargo::rerun-if-changed={}", root.display());
+    let mut files = Vec::new();
+    collect(&root, &root, &mut files)?;
+    files.sort();
+    let rows: String =
+        files.iter().map(|(name, path)| format!("    ({name:?}, include_str!({path:?})),\n")).collect();
+    let table = format!("pub(crate) const FILES: &[(&str, &str)] = &[\n{rows}];\n");
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
+    fs::write(out.join("schedules.rs"), table)
+}
+
+fn collect(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(root, &path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "coll") {
+            let name = path.strip_prefix(root).expect("it was found below the root").with_extension("");
+            files.push((name.to_string_lossy().replace('\\', "/"), path.canonicalize()?));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Plans from files: binary, text or JSON, recognised by their first bytes, verified and proved before they are used.
+
+use coll_base::Diagnostic;
+use coll_plan::Plan;
+
+/// Why bytes are no plan that can be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// Not a plan, a damaged one, or one of another version.
+    #[error("{0}")]
+    Unreadable(String),
+    /// A plan as text that does not read, or whose tables do not fit together.
+    #[error("{}", .0.message)]
+    Malformed(Box<Diagnostic>),
+    /// A plan that does not keep its contract.
+    #[error("the plan does not keep its contract: {}", .0.first().map_or("", |d| &d.message))]
+    Wrong(Vec<Diagnostic>),
+}
+
+impl PlanError {
+    /// What is wrong, one by one.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            PlanError::Unreadable(_) => &[],
+            PlanError::Malformed(diagnostic) => std::slice::from_ref(diagnostic),
+            PlanError::Wrong(diagnostics) => diagnostics,
+        }
+    }
+}
+
+/// A plan that was read and, if it is whole, proved.
+pub struct ReadPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// Least message slots for each connection; 0 for a slice, which cannot be proved by itself.
+    pub min_slots: u32,
+}
+
+/// True if the bytes claim to be a plan in one of its forms.
+pub fn is_plan(bytes: &[u8]) -> bool {
+    let text = bytes.trim_ascii_start();
+    bytes.starts_with(coll_plan::MAGIC)
+        || text.starts_with(b"plan ")
+        || (text.starts_with(b"{") && contains(text, b"\"cuts\""))
+}
+
+/// Reads a plan in any of its forms, and proves it.
+pub fn read_plan(bytes: &[u8]) -> Result<ReadPlan, PlanError> {
+    if bytes.starts_with(coll_plan::MAGIC) {
+        let plan = coll_plan::from_bytes(bytes).map_err(|error| PlanError::Unreadable(error.to_string()))?;
+        return prove(plan);
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| PlanError::Unreadable("it is no plan: neither the binary form nor text".into()))?;
+    if text.trim_start().starts_with('{') {
+        let plan = coll_plan::from_json(text).map_err(|error| PlanError::Unreadable(error.to_string()))?;
+        return prove(plan);
+    }
+    read_plan_text(text)
+}
+
+/// Reads a plan as text, and proves it.
+pub fn read_plan_text(text: &str) -> Result<ReadPlan, PlanError> {
+    let plan = coll_plan::from_text(text).map_err(|error| PlanError::Malformed(Box::new(error.diagnostic())))?;
+    prove(plan)
+}
+
+fn prove(plan: Plan) -> Result<ReadPlan, PlanError> {
+    coll_plan::verify(&plan).map_err(|error| PlanError::Malformed(Box::new(error.diagnostic())))?;
+    if !plan.is_whole() {
+        return Ok(ReadPlan { plan, min_slots: 0 });
+    }
+    let proof = coll_check::plan::prove(&plan);
+    match proof.diagnostics.iter().any(Diagnostic::is_error) {
+        true => Err(PlanError::Wrong(proof.diagnostics)),
+        false => Ok(ReadPlan { plan, min_slots: proof.min_slots }),
+    }
+}
+
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window == word)
+}

@@ -1,0 +1,238 @@
+//! The command line, as clap reads it.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use coll::{Bytes, RankCounts};
+use coll_base::{DType, RedOp};
+use std::path::PathBuf;
+
+/// A compiler and runtime for collective communication.
+#[derive(Parser)]
+#[command(name = "collc", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Prove that schedules keep their contracts, and print what else is known of them
+    Check(CheckArgs),
+    /// Compile a schedule to a proved plan
+    Compile(CompileArgs),
+    /// Run a schedule, a plan or an operation on real processes and verify every element
+    Run(RunArgs),
+    /// Format schedule files
+    Fmt(FmtArgs),
+    /// List the library's schedules with their costs
+    List(ListArgs),
+    /// Explain a diagnostic code, with an example and its mend
+    Explain(ExplainArgs),
+    /// One rank of `run`, started by it
+    #[command(hide = true, name = "__rank")]
+    Rank,
+}
+
+/// How to print.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// One document for tools
+    Json,
+}
+
+/// Which schedule, and with which parameters.
+#[derive(Args)]
+pub(crate) struct Choice {
+    /// The schedule to take, where a file declares several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schedule: Option<String>,
+    /// Set a parameter of the schedule
+    #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = definition, allow_hyphen_values = true)]
+    pub(crate) define: Vec<(String, i64)>,
+}
+
+/// Which passes run.
+#[derive(Args)]
+pub(crate) struct Passes {
+    /// Leave out a pass by name; may be given several times
+    #[arg(long, value_name = "PASS")]
+    pub(crate) skip: Vec<String>,
+    /// Connections for each pair of ranks, whatever `tune` says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) lanes: Option<u32>,
+    /// Parts that each chunk is cut into, whatever `tune` says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) slices: Option<u32>,
+}
+
+#[derive(Args)]
+pub(crate) struct CheckArgs {
+    /// A schedule file or a plan, or the name of a library schedule such as `allreduce.ring`
+    #[arg(value_name = "FILE")]
+    pub(crate) target: String,
+    /// Rank counts: `4`, `2,4,8` or `2..=64` [default: 2..=16]
+    #[arg(long, value_name = "COUNTS", allow_hyphen_values = true)]
+    pub(crate) ranks: Option<RankCounts>,
+    /// The root [default: every one up to 64 ranks, then rank 0]
+    #[arg(long, value_name = "R")]
+    pub(crate) root: Option<u32>,
+    #[command(flatten)]
+    pub(crate) choice: Choice,
+    #[command(flatten)]
+    pub(crate) passes: Passes,
+    /// How to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+/// What `compile --emit` prints.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// The syntax tree
+    Ast,
+    /// The program: every transfer
+    Program,
+    /// The program's dependence graph as text
+    Graph,
+    /// The plan as text
+    Plan,
+    /// The plan as JSON
+    Json,
+    /// The program's dependence graph for Graphviz
+    Dot,
+}
+
+#[derive(Args)]
+pub(crate) struct CompileArgs {
+    /// A schedule file, or the name of a library schedule such as `allreduce.ring`
+    #[arg(value_name = "FILE")]
+    pub(crate) target: String,
+    /// The rank count; without it 2..=16 are proved and a bundle is written that `run` instantiates
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) ranks: Option<RankCounts>,
+    /// The root
+    #[arg(long, value_name = "R")]
+    pub(crate) root: Option<u32>,
+    #[command(flatten)]
+    pub(crate) choice: Choice,
+    #[command(flatten)]
+    pub(crate) passes: Passes,
+    /// Where to write [default: the file's name with `.plan` or `.bundle`, in this folder]
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print a stage of the compilation, instead of writing a plan
+    #[arg(long, value_enum)]
+    pub(crate) emit: Option<Emit>,
+}
+
+/// How ranks reach each other.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TransportKind {
+    /// TCP sockets
+    Tcp,
+}
+
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    /// A schedule file, a plan, a bundle, or an operation such as `allreduce` or `allreduce.ring`
+    #[arg(value_name = "FILE|PLAN|OP")]
+    pub(crate) target: String,
+    /// How many ranks to start on this machine
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) ranks: Option<RankCounts>,
+    /// Size of the operation's buffer, as in nccl-tests: `28`, `64K`, `1MiB`
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", allow_hyphen_values = true)]
+    pub(crate) bytes: Bytes,
+    /// Element type
+    #[arg(long, value_name = "TYPE", default_value = "f32")]
+    pub(crate) dtype: DType,
+    /// Reduction operator: built in, or one that the file declares [default: the file's own if it declares one, else sum]
+    #[arg(long, value_name = "OP")]
+    pub(crate) op: Option<String>,
+    /// Timed iterations
+    #[arg(long, value_name = "K", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) iters: u32,
+    /// Iterations before the timed ones
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) warmup: u32,
+    /// The root
+    #[arg(long, value_name = "R")]
+    pub(crate) root: Option<u32>,
+    /// Run in place: each buffer is input and output at once
+    #[arg(long)]
+    pub(crate) in_place: bool,
+    /// Transport between ranks
+    #[arg(long, value_enum, default_value = "tcp")]
+    pub(crate) transport: TransportKind,
+    /// Seconds without progress after which every rank gives up
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
+    pub(crate) timeout: f64,
+    /// Seed of the input data
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) choice: Choice,
+    #[command(flatten)]
+    pub(crate) passes: Passes,
+    /// Be this rank of a job whose ranks are started one by one [env: RANK]
+    #[arg(long, value_name = "R", requires = "world_size")]
+    pub(crate) rank: Option<u32>,
+    /// How many ranks the job has [env: WORLD_SIZE]
+    #[arg(long, value_name = "N", conflicts_with = "ranks")]
+    pub(crate) world_size: Option<u32>,
+    /// Where rank 0 listens for the others [env: MASTER_ADDR and MASTER_PORT]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) rendezvous: Option<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+#[derive(Args)]
+pub(crate) struct FmtArgs {
+    /// Files, or `-` for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Change nothing; exit with 1 if a file is not formatted
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ListArgs {
+    /// Only this operation's schedules
+    #[arg(value_name = "OP")]
+    pub(crate) operation: Option<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+#[derive(Args)]
+pub(crate) struct ExplainArgs {
+    /// A code such as `E0501`; without one, all codes are listed
+    #[arg(value_name = "CODE")]
+    pub(crate) code: Option<String>,
+}
+
+/// `k=8`
+fn definition(text: &str) -> Result<(String, i64), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` sets nothing; write `NAME=VALUE`"))?;
+    let value = value.trim().parse().map_err(|_| format!("`{value}` is no 64-bit whole number"))?;
+    Ok((name.trim().to_string(), value))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
+        _ => Err(format!("`{text}` is no time limit; write seconds, more than 0 and at most 86400")),
+    }
+}
+
+impl RunArgs {
+    /// The built-in operator of that name, if it is one.
+    pub(crate) fn builtin_operator(&self) -> Option<RedOp> {
+        self.op.as_deref().map_or(Some(RedOp::Sum), |name| name.parse().ok())
+    }
+}

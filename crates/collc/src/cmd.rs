@@ -1,0 +1,9 @@
+//! The commands, one file each. A command gives its exit code, or the failure that kept it from an answer.
+
+pub(crate) mod check;
+pub(crate) mod compile;
+pub(crate) mod explain;
+pub(crate) mod fmt;
+pub(crate) mod list;
+pub(crate) mod run;
+mod target;

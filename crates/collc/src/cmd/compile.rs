@@ -1,0 +1,204 @@
+//! `collc compile`: a schedule to a proved plan, or, without `--ranks`, to a bundle.
+
+use crate::args::{CompileArgs, Emit, Passes};
+use crate::cmd::target;
+use crate::failure::Failure;
+use crate::{output, render};
+use coll::{Bundle, Outcome, Proved, Source};
+use coll_compile::Options;
+use coll_sema::{Instance, Refusal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Rank counts that a bundle is proved for.
+const BUNDLE_RANKS: std::ops::RangeInclusive<u32> = 2..=16;
+
+/// Compiles one schedule.
+pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
+    let source = target::open(&args.target)?;
+    if args.emit == Some(Emit::Ast) {
+        return emit_ast(args, &source);
+    }
+    target::refuse_if_broken(&source)?;
+    target::show(&source, &source.diagnostics);
+    let schedule = target::the_one(&source, args.choice.schedule.as_deref())?;
+    target::check_parameters(&source.schedules()[schedule], &args.choice.define)?;
+    let options = options(&args.passes)?;
+    let Some(ranks) = &args.ranks else {
+        if let Some(root) = args.root {
+            return Err(Failure::unusable(format!("`--root {root}` needs `--ranks`: a bundle serves any root")));
+        }
+        return bundle(args, &source, schedule, &options);
+    };
+    let ranks = ranks.single().ok_or_else(|| {
+        Failure::unusable("a plan is for one rank count").help("give one, or none for a bundle that serves any")
+    })?;
+    let root = args.root.unwrap_or(0);
+    if root >= ranks {
+        return Err(Failure::unusable(format!("root {root} is no rank among {ranks}"))
+            .help(format!("roots are 0..={}", ranks - 1)));
+    }
+    let instance = Instance { ranks, root, params: args.choice.define.clone() };
+    match args.emit {
+        Some(Emit::Program | Emit::Graph | Emit::Dot) => emit_program(args, &source, schedule, &instance),
+        _ => plan(args, &source, schedule, &instance, &options),
+    }
+}
+
+/// What the options say about passes.
+pub(crate) fn options(passes: &Passes) -> Result<Options, Failure> {
+    let known = || coll_compile::PASSES.iter().map(|pass| pass.name);
+    for name in &passes.skip {
+        if !known().any(|known| known == name) {
+            let names = known().collect::<Vec<_>>().join(", ");
+            return Err(Failure::unusable(format!("no pass `{name}`")).help(format!("there are {names}")));
+        }
+    }
+    let skip = passes.skip.clone();
+    Ok(Options { skip, lanes: passes.lanes, slices: passes.slices, ..Options::default() })
+}
+
+/// A schedule's proved plan for one rank count and root; what is wrong is shown.
+pub(crate) fn proved(
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+    options: &Options,
+) -> Result<Box<Proved>, Failure> {
+    let name = || {
+        let info = &source.schedules()[schedule];
+        format!("{}.{}", info.collective, info.name)
+    };
+    match coll::prove(source, schedule, instance, options) {
+        Outcome::Right(proved) => {
+            target::show(source, &proved.warnings);
+            Ok(proved)
+        }
+        Outcome::DoesNotApply { reason, .. } => {
+            Err(Failure::wrong(format!("{} does not apply to {} ranks: {reason}", name(), instance.ranks)))
+        }
+        Outcome::Wrong(diagnostics) => {
+            target::show(source, &diagnostics);
+            Err(Failure::wrong(format!("{} is wrong for {} ranks", name(), instance.ranks)))
+        }
+    }
+}
+
+fn plan(
+    args: &CompileArgs,
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+    options: &Options,
+) -> Result<ExitCode, Failure> {
+    let proved = proved(source, schedule, instance, options)?;
+    let plan = &proved.plan;
+    let text = match args.emit {
+        Some(Emit::Plan) => coll_plan::to_text(plan),
+        Some(Emit::Json) => coll_plan::to_json(plan),
+        _ => {
+            let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "plan"));
+            output::write_file(&path, &coll_plan::to_bytes(plan))?;
+            output::print(&summary(&proved, &path))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    emit(args, &text)
+}
+
+fn summary(proved: &Proved, path: &Path) -> String {
+    let plan = &proved.plan;
+    let ops: usize = plan.ranks.iter().map(|rank| rank.ops.len()).sum();
+    let p = &proved.properties;
+    let mut text = format!("{} for {} ranks: proved, compiled, proved again\n", plan.name, plan.world());
+    text += &format!("  {} steps on the longest path, {ops} operations\n", p.steps);
+    text += &format!("  busiest rank sends {} of the buffer (bound {})", p.sent_max, p.bounds.sent_max);
+    text += &format!(", receives {} (bound {})\n", p.received_max, p.bounds.received_max);
+    for pass in &proved.passes {
+        text += &format!("  {pass}\n");
+    }
+    text + &format!("wrote {}  {}\n", path.display(), &coll_plan::hash(plan)[..16])
+}
+
+/// Proves 2..=16 and writes what `run` instantiates for the ranks that it finds.
+fn bundle(args: &CompileArgs, source: &Source, schedule: usize, options: &Options) -> Result<ExitCode, Failure> {
+    let mut proved_for = Vec::new();
+    let mut excluded: Option<String> = None;
+    let mut rows = String::new();
+    for ranks in BUNDLE_RANKS {
+        let instance = Instance { ranks, root: 0, params: args.choice.define.clone() };
+        if let Outcome::DoesNotApply { reason, .. } = coll::prove(source, schedule, &instance, options) {
+            excluded = Some(reason);
+            continue;
+        }
+        let proved = proved(source, schedule, &instance, options)?;
+        let p = &proved.properties;
+        rows += &format!("  {ranks:>5}  {:>5}  {:>7}  {:>7}\n", p.steps, p.sent_max.to_string(), p.bounds.sent_max.to_string());
+        proved_for.push((ranks, coll_plan::hash(&proved.plan)));
+    }
+    if let (true, Some(reason)) = (proved_for.is_empty(), &excluded) {
+        return Err(Failure::wrong(format!("it applies to none of 2..=16 ranks: {reason}")));
+    }
+    let info = &source.schedules()[schedule];
+    let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "bundle"));
+    let bundle = Bundle::new(source, schedule, args.choice.define.clone(), proved_for);
+    output::write_file(&path, bundle.to_json().as_bytes())?;
+    let mut text = format!("{}.{}: proved at both levels\n", info.collective, info.name);
+    text += &format!("  {:>5}  {:>5}  {:>7}  {:>7}\n{rows}", "ranks", "steps", "sent", "bound");
+    if let Some(reason) = excluded {
+        text += &format!("  other counts are excluded: {reason}\n");
+    }
+    output::print(&format!("{text}wrote {}\n", path.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn emit_ast(args: &CompileArgs, source: &Source) -> Result<ExitCode, Failure> {
+    let parsed = coll_syntax::parse(source.main, source.map.text(source.main));
+    if !parsed.diagnostics.is_empty() {
+        output::complain_raw(&render::render(&source.map, &parsed.diagnostics, output::colours()));
+        return Ok(ExitCode::FAILURE);
+    }
+    emit(args, &format!("{:#?}\n", parsed.file))
+}
+
+fn emit_program(
+    args: &CompileArgs,
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+) -> Result<ExitCode, Failure> {
+    let program = match source.module.instantiate(schedule, instance) {
+        Ok(instantiated) => instantiated.program,
+        Err(Refusal::DoesNotApply { reason, .. }) => {
+            return Err(Failure::wrong(format!("it does not apply to {} ranks: {reason}", instance.ranks)));
+        }
+        Err(Refusal::Errors(diagnostics)) => {
+            target::show(source, &diagnostics);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let text = match args.emit {
+        Some(Emit::Program) => coll_ir::print(&program),
+        Some(Emit::Graph) => coll_ir::graph_text(&program),
+        _ => coll_ir::dot(&program),
+    };
+    emit(args, &text)
+}
+
+fn emit(args: &CompileArgs, text: &str) -> Result<ExitCode, Failure> {
+    match &args.output {
+        Some(path) => output::write_file(path, text.as_bytes())?,
+        None => output::print(text)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The source's name with another ending, in the current folder.
+fn default_output(args: &CompileArgs, source: &Source, extension: &str) -> PathBuf {
+    let name = source.map.name(source.main);
+    let stem = match target::names_a_file(&args.target) {
+        true => Path::new(name).file_stem().map_or("out".into(), |stem| stem.to_string_lossy().into_owned()),
+        false => args.target.replace('.', "_"),
+    };
+    PathBuf::from(format!("{stem}.{extension}"))
+}

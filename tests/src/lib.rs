@@ -1,1 +1,0 @@
-//! Shared pieces of the suites: finding fixtures and comparing them with what came out.

@@ -1,0 +1,159 @@
+//! What can be checked of the project itself is a test: layers, file sizes, pages and fixtures of diagnostics,
+//! leftovers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Files below a folder with an extension, sorted, build output left out.
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(folder)];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).expect("the folder can be listed") {
+            let path = entry.expect("it can be listed").path();
+            if path.is_dir() && !path.is_symlink() && !path.ends_with("target") {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Names under `[dependencies]` of every crate.
+fn dependencies() -> BTreeMap<String, Vec<String>> {
+    let manifests = files("crates", "toml");
+    let of = |path: &PathBuf| {
+        let text = read(path);
+        let section = text.split("[dependencies]").nth(1).unwrap_or("");
+        let section = section.split("\n[").next().unwrap_or("");
+        let names = section.lines().filter_map(|line| line.split(['.', ' ', '=']).next());
+        let names = names.filter(|name| !name.is_empty()).map(str::to_string).collect();
+        let folder = path.parent().expect("it lies in a folder");
+        (folder.file_name().expect("it has a name").to_string_lossy().into_owned(), names)
+    };
+    manifests.iter().map(of).collect()
+}
+
+#[test]
+fn running_never_depends_on_compiling() {
+    let dependencies = dependencies();
+    for runs in ["coll-exec", "coll-tcp", "coll-kernel", "coll-plan"] {
+        for compiles in ["coll-ir", "coll-sema", "coll-syntax", "coll-compile", "coll-check"] {
+            assert!(!dependencies[runs].iter().any(|d| d == compiles), "{runs} depends on {compiles}");
+        }
+    }
+}
+
+#[test]
+fn the_judge_shares_no_code_with_the_accused() {
+    let dependencies = dependencies();
+    assert!(!dependencies["coll-check"].iter().any(|d| d == "coll-compile"));
+    assert!(!dependencies["coll-compile"].iter().any(|d| d == "coll-check"));
+    for path in files("crates/coll-check/src/plan", "rs") {
+        assert!(!read(&path).contains("crate::program"), "{}: the two proofs are independent", path.display());
+    }
+    for path in files("crates/coll-check/src/program", "rs") {
+        assert!(!read(&path).contains("crate::plan"), "{}: the two proofs are independent", path.display());
+    }
+}
+
+#[test]
+fn named_packages_stand_in_one_manifest_each() {
+    let dependencies = dependencies();
+    for (package, home) in [("pest", "coll-syntax"), ("petgraph", "coll-ir"), ("tokio", "coll-tcp"), ("clap", "collc")] {
+        let users: Vec<&String> =
+            dependencies.iter().filter(|(_, names)| names.iter().any(|n| n == package)).map(|(name, _)| name).collect();
+        assert_eq!(users, [home], "{package}");
+    }
+}
+
+#[test]
+fn no_library_prints_reads_the_environment_or_ends_the_process() {
+    for path in files("crates", "rs") {
+        let shown = path.display().to_string();
+        if shown.contains("/collc/") || shown.contains("/tests/") || shown.ends_with("build.rs") || shown.contains("/examples/") {
+            continue;
+        }
+        let text = read(&path);
+        let code = text.split("#[cfg(test)]").next().unwrap_or("");
+        for banned in ["println!(", "eprintln!(", "env::var(", "process::exit(", "process::abort("] {
+            assert!(!code.contains(banned), "{shown}: {banned}");
+        }
+    }
+}
+
+#[test]
+fn contracts_are_data() {
+    for folder in ["crates/coll-check/src", "crates/coll-compile/src", "crates/coll-ir/src", "crates/coll-exec/src"] {
+        for path in files(folder, "rs") {
+            let text = read(&path);
+            let code = text.split("#[cfg(test)]").next().unwrap_or("");
+            let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            for word in ["\"allreduce", "\"allgather", "\"broadcast", "\"reduce_scatter", "\"alltoall"] {
+                assert!(!code.clone().any(|line| line.contains(word)), "{}: {word}\"", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_is_one_idea() {
+    for path in files("crates", "rs").into_iter().chain(files("tests/suites", "rs")) {
+        let text = read(&path);
+        let lines = text.lines().count();
+        assert!(lines <= 600, "{}: {lines} lines; 600 is the wall", path.display());
+        assert!(text.starts_with("//!"), "{}: it does not say what it is", path.display());
+        for word in ["todo!(", "unimplemented!(", "FIXME", "dbg!("].iter().filter(|_| !path.ends_with("tidy.rs")) {
+            assert!(!text.contains(word), "{}: {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_code_has_a_page_and_a_fixture() {
+    let mut codes = BTreeMap::new();
+    for path in files("crates", "rs") {
+        if path.file_stem().is_some_and(|stem| stem == "codes") {
+            for piece in read(&path).split("Code(\"").skip(1) {
+                let code = piece.split('"').next().unwrap_or("").to_string();
+                assert!(codes.insert(code.clone(), path.clone()).is_none(), "{code} is declared twice");
+            }
+        }
+    }
+    assert!(codes.len() > 30, "only {} codes were found", codes.len());
+    let fixtures: Vec<String> = files("tests/ui", "coll").iter().chain(&files("tests/plan", "plan"))
+        .map(|path| path.file_name().expect("it has a name").to_string_lossy().into_owned())
+        .collect();
+    for code in codes.keys() {
+        let page = root().join(format!("docs/errors/{code}.md"));
+        let text = fs::read_to_string(&page).unwrap_or_default();
+        assert!(text.starts_with(&format!("# {code}: ")), "{code} has no page {}", page.display());
+        assert!(text.contains(&format!("fails={code}")), "{code}: its page has no example");
+        assert!(fixtures.iter().any(|name| name.starts_with(code.as_str())), "{code} has no fixture");
+    }
+    for page in files("docs/errors", "md") {
+        let code = page.file_stem().expect("it has a name").to_string_lossy().into_owned();
+        assert!(codes.contains_key(&code), "docs/errors/{code}.md explains a code that does not exist");
+    }
+}
+
+#[test]
+fn unsafe_code_is_denied_everywhere() {
+    for manifest in files("crates", "toml") {
+        let text = read(&manifest);
+        assert!(text.contains("[lints]\nworkspace = true"), "{}: it does not take the lints", manifest.display());
+    }
+    assert!(read(&root().join("Cargo.toml")).contains("unsafe_code = \"deny\""));
+}
