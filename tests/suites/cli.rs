@@ -1,1 +1,381 @@
+//! The command line from outside: exit codes, bad input of every kind, documents for tools, ranks that fail.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn collc(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
+    command.args(arguments).current_dir(root());
+    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_TOKEN"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    collc(arguments).output().expect("collc starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// It ends with that code and says that word, without a panic.
+fn refused(arguments: &[&str], code: i32, word: &str) {
+    let output = run(arguments);
+    let said = format!("{}{}", stderr(&output), stdout(&output));
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    assert!(said.contains(word), "{arguments:?} does not say `{word}`: {said}");
+    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(output), stderr(output)))
+}
+
+fn file(folder: &tempfile::TempDir, name: &str, bytes: &[u8]) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).expect("the file can be written");
+    path.display().to_string()
+}
+
+const RING: &str = "examples/ring_allreduce.coll";
+
+#[test]
+fn files_that_are_no_schedules() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let deep = format!("schedule s: barrier {{ let x = {}1{} }}", "(".repeat(100_000), ")".repeat(100_000));
+    let cases: [(&str, Vec<u8>, &str); 6] = [
+        ("empty.coll", b"".to_vec(), "empty"),
+        ("blank.coll", b" \n\t\n".to_vec(), "empty"),
+        ("binary.coll", vec![0xff, 0xfe, 0, 1, 2, 3], "UTF-8"),
+        ("nul.coll", b"schedule\0".to_vec(), "UTF-8"),
+        ("long.coll", vec![b'x'; 10 << 20], "expected"),
+        ("deep.coll", deep.into_bytes(), "deep"),
+    ];
+    for (name, bytes, word) in cases {
+        let path = file(&folder, name, &bytes);
+        for command in ["check", "compile"] {
+            refused(&[command, &path, "--ranks", "4"], 2, word);
+        }
+        refused(&["run", &path, "--ranks", "2", "--bytes", "64"], 2, word);
+    }
+    refused(&["check", "no/such/file.coll"], 2, "cannot read");
+    refused(&["check", "schedules/"], 2, "directory");
+}
+
+#[test]
+fn line_ends_and_byte_order_marks_are_taken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ring = fs::read_to_string(root().join(RING)).expect("the example is there");
+    let dressed = format!("\u{feff}{}", ring.replace('\n', "\r\n"));
+    let path = file(&folder, "dressed.coll", dressed.as_bytes());
+    assert!(run(&["check", &path, "--ranks", "4"]).status.success());
+}
+
+#[test]
+fn options_that_cannot_be() {
+    for ranks in ["0", "1000000000", "-1", "x", "4..2", ""] {
+        refused(&["check", RING, "--ranks", ranks], 2, "ranks");
+    }
+    for bytes in ["-1", "x", "1.5M", "99999999999999999999"] {
+        refused(&["run", RING, "--ranks", "2", "--bytes", bytes], 2, "bytes");
+    }
+    refused(&["run", RING, "--ranks", "2", "--bytes", "9000000000GiB"], 2, "64 bits");
+    refused(&["check", RING, "--frobnicate"], 2, "--frobnicate");
+    refused(&["check", RING, "-D", "k=3"], 2, "no parameter `k`");
+    refused(&["check", "allreduce.nosuch"], 2, "no schedule `nosuch`");
+    refused(&["run", "allfoo", "--ranks", "2"], 2, "allfoo");
+    refused(&["run", RING, "--ranks", "2", "--dtype", "f33"], 2, "f33");
+    refused(&["run", RING, "--ranks", "2", "--op", "mean"], 2, "mean");
+    refused(&["run", RING, "--ranks", "2", "--timeout", "0"], 2, "time limit");
+    refused(&["run", RING], 2, "ranks");
+    refused(&["run", "broadcast", "--ranks", "4", "--root", "4"], 2, "root 4");
+    refused(&["compile", RING, "--ranks", "2,4"], 2, "one rank count");
+    refused(&["compile", RING, "--skip", "nosuch", "--ranks", "2"], 2, "no pass `nosuch`");
+    refused(&["explain", "E9999"], 2, "E9999");
+    refused(&["nosuchcommand"], 2, "nosuchcommand");
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    refused(&["compile", RING, "--ranks", "2", "-o", "/dev/full"], 2, "cannot write");
+    refused(&["compile", RING, "--ranks", "2", "-o", "/no/such/folder/x.plan"], 2, "cannot write");
+    let taken = folder.path().display().to_string();
+    refused(&["compile", RING, "--ranks", "2", "-o", &taken], 2, "cannot write");
+    assert_eq!(fs::read_dir(folder.path()).expect("it can be listed").count(), 0, "something was left behind");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("the device is there");
+    let output = collc(&["list"]).stdout(full).output().expect("collc starts");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot write to standard output"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_closed_pipe_is_no_panic() {
+    let mut child = collc(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("collc starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("collc ends");
+    assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+}
+
+#[test]
+fn check_gives_tools_one_document() {
+    let output = run(&["check", RING, "--ranks", "4", "--format", "json"]);
+    let document = json(&output);
+    assert_eq!(document["ok"], true);
+    assert_eq!(document["diagnostics"], serde_json::json!([]));
+    let schedule = &document["schedules"][0];
+    assert_eq!((&schedule["name"], &schedule["collective"]), (&"ring".into(), &"allreduce".into()));
+    let count = &schedule["ranks"][0];
+    assert_eq!(count["n"], 4);
+    assert_eq!(count["steps"], 6);
+    assert_eq!(count["bytes_sent_max"], "3/2");
+    assert_eq!(count["bytes_sent_bound"], "3/2");
+    assert_eq!(count["same_reduction_tree"], true);
+    assert_eq!(count["min_slots"], 1);
+}
+
+#[test]
+fn counts_that_a_require_excludes_are_no_failures() {
+    let output = run(&["check", "allgather.doubling", "--ranks", "2..=5", "--format", "json"]);
+    assert!(output.status.success());
+    let document = json(&output);
+    let applies: Vec<bool> = document["schedules"][0]["ranks"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|count| count["applies"].as_bool().expect("a truth value"))
+        .collect();
+    assert_eq!(applies, [true, false, true, false]);
+    refused(&["check", "allgather.doubling", "--ranks", "3,5"], 1, "none of the rank counts applies");
+}
+
+#[test]
+fn a_broken_schedule_is_found_wrong_and_named_by_count() {
+    let output = run(&["check", "examples/broken_ring.coll", "--ranks", "4", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let document = json(&output);
+    assert_eq!(document["ok"], false);
+    let diagnostic = &document["diagnostics"][0];
+    assert!(diagnostic["code"].as_str().expect("a code").starts_with("E05"), "{diagnostic}");
+    assert!(diagnostic["line"].as_u64().is_some() && diagnostic["column"].as_u64().is_some());
+    assert_eq!(document["schedules"][0]["ranks"][0]["ok"], false);
+}
+
+#[test]
+fn compile_as_the_readme_has_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ring = root().join(RING).display().to_string();
+    let output = collc(&["compile", &ring]).current_dir(folder.path()).output().expect("collc starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let bundle = folder.path().join("ring_allreduce.bundle").display().to_string();
+    let output = run(&["run", &bundle, "--ranks", "3", "--bytes", "28", "--format", "json"]);
+    assert_eq!(json(&output)["ok"], true, "{}", stderr(&output));
+
+    let plan = folder.path().join("x.plan").display().to_string();
+    assert!(run(&["compile", RING, "--ranks", "3", "-o", &plan]).status.success());
+    let output = run(&["run", &plan, "--bytes", "1000", "--format", "json"]);
+    assert_eq!((&json(&output)["ok"], &json(&output)["ranks"]), (&true.into(), &3.into()));
+    refused(&["run", &plan, "--ranks", "4"], 2, "a plan for 3 ranks");
+
+    let mut bytes = fs::read(&plan).expect("the plan is there");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let damaged = file(&folder, "damaged.plan", &bytes);
+    refused(&["run", &damaged], 2, "damaged");
+    bytes[middle] ^= 1;
+    bytes[8] = 99;
+    let foreign = file(&folder, "foreign.plan", &bytes);
+    refused(&["run", &foreign], 2, "version");
+}
+
+#[test]
+fn every_stage_can_be_printed() {
+    for (stage, word) in [("ast", "Schedule"), ("program", "step"), ("graph", "t0"), ("plan", "rank 0"), ("json", "{"), ("dot", "digraph")] {
+        let output = run(&["compile", RING, "--ranks", "3", "--emit", stage]);
+        assert!(output.status.success(), "{stage}: {}", stderr(&output));
+        assert!(stdout(&output).contains(word), "{stage}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn formatting_is_idempotent_and_checked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(&folder, "loose.coll", b"schedule   s:barrier{step each r{signal (r+1)%n}}\n");
+    refused(&["fmt", "--check", &path], 1, "not formatted");
+    assert!(run(&["fmt", &path]).status.success());
+    assert!(run(&["fmt", "--check", &path]).status.success());
+    let broken = file(&folder, "broken.coll", b"schedule s barrier { }");
+    let before = fs::read(&broken).expect("it is there");
+    refused(&["fmt", &broken], 1, "E00");
+    assert_eq!(fs::read(&broken).expect("it is there"), before, "a file that does not parse is left alone");
+}
+
+#[test]
+fn explain_shows_every_page() {
+    let listed = stdout(&run(&["explain"]));
+    for line in listed.lines() {
+        let code = line.split(':').next().expect("a code");
+        let output = run(&["explain", code]);
+        assert!(output.status.success() && stdout(&output).contains("mend"), "{code}");
+    }
+}
+
+#[test]
+fn list_names_costs() {
+    let output = stdout(&run(&["list"]));
+    assert!(output.contains("allreduce.ring") && output.contains("2 (n-1) α"), "{output}");
+    assert!(!stdout(&run(&["list", "reducescatter"])).contains("allreduce.ring"));
+}
+
+#[test]
+fn ranks_started_one_by_one_meet() {
+    let port = free_port();
+    let start = |rank: &str| {
+        collc(&["run", "allreduce", "--bytes", "4096", "--format", "json"])
+            .env("RANK", rank)
+            .env("WORLD_SIZE", "2")
+            .env("MASTER_ADDR", "127.0.0.1")
+            .env("MASTER_PORT", &port)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("collc starts")
+    };
+    let ranks = [start("0"), start("1")];
+    let [zero, one] = ranks.map(|rank| rank.wait_with_output().expect("it ends"));
+    assert!(zero.status.success() && one.status.success(), "{}{}", stderr(&zero), stderr(&one));
+    assert_eq!(json(&zero)["ok"], true);
+}
+
+#[test]
+fn ranks_that_disagree_say_so_on_every_rank() {
+    let port = free_port();
+    let start = |rank: &str, dtype: &str| {
+        let address = format!("127.0.0.1:{port}");
+        collc(&["run", "allreduce.ring", "--bytes", "4096", "--dtype", dtype])
+            .args(["--rank", rank, "--world-size", "3", "--rendezvous", &address, "--timeout", "20"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("collc starts")
+    };
+    let ranks = [start("0", "bf16"), start("1", "f32"), start("2", "f32")];
+    for output in ranks.map(|rank| rank.wait_with_output().expect("it ends")) {
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("bf16") && said.contains("f32") && said.contains("rank 0"), "{said}");
+    }
+}
+
+#[test]
+fn a_rank_that_never_comes_is_named_within_the_limit() {
+    let port = free_port();
+    let address = format!("127.0.0.1:{port}");
+    let start = Instant::now();
+    let output = run(&[
+        "run", "barrier", "--rank", "0", "--world-size", "2", "--rendezvous", &address, "--timeout", "2",
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains('1'), "{}", stderr(&output));
+    assert!(start.elapsed() < Duration::from_secs(12));
+}
+
+#[test]
+fn a_killed_rank_is_named_and_no_process_stays() {
+    let child = collc(&["run", RING, "--ranks", "3", "--bytes", "4MiB", "--iters", "100000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("collc starts");
+    let launcher = child.id();
+    let ranks = wait_for_children(launcher, 3);
+    thread::sleep(Duration::from_millis(500));
+    signal(ranks[1], "KILL");
+    let start = Instant::now();
+    let output = child.wait_with_output().expect("it ends");
+    assert!(start.elapsed() < Duration::from_secs(10), "it took {:?}", start.elapsed());
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("killed by signal 9") && said.contains("rank 1"), "{said}");
+    assert!(ranks.iter().all(|&rank| !alive(rank)), "a rank was left behind");
+}
+
+#[test]
+fn an_interrupt_leaves_no_process() {
+    let child = collc(&["run", RING, "--ranks", "3", "--bytes", "1MiB", "--iters", "100000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("collc starts");
+    let ranks = wait_for_children(child.id(), 3);
+    signal(child.id(), "INT");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+    assert!(ranks.iter().all(|&rank| !alive(rank)), "a rank was left behind");
+}
+
+#[test]
+fn a_taken_port_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    let port = address.rsplit(':').next().expect("a port");
+    refused(&["run", "barrier", "--rank", "0", "--world-size", "2", "--rendezvous", &address, "--timeout", "3"], 2, port);
+}
+
+#[test]
+fn too_few_descriptors_are_told_before_anything_starts() {
+    let shell = format!("ulimit -n 64; exec {} run barrier --ranks 60", env!("CARGO_BIN_EXE_collc"));
+    let output = Command::new("bash").args(["-c", &shell]).output().expect("a shell");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("file descriptors"), "{}", stderr(&output));
+}
+
+fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("it is bound").port().to_string()
+}
+
+/// Processes whose parent is `parent`, once there are `wanted` of them.
+fn wait_for_children(parent: u32, wanted: usize) -> Vec<u32> {
+    let start = Instant::now();
+    loop {
+        let children = children(parent);
+        if children.len() == wanted {
+            return children;
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "only {children:?} were started");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let path = format!("/proc/{parent}/task");
+    let Ok(tasks) = fs::read_dir(path) else { return Vec::new() };
+    let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
+}
+
+fn alive(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
+}
+
+fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status().expect("kill runs");
+    assert!(sent.success());
+}

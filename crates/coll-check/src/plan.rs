@@ -6,7 +6,7 @@
 //!
 //! 1. `pairing`: the nth send meets the nth receive, and both list the same shapes;
 //! 2. `progress`: with how many message slots everything ends, and in which order it may run;
-//! 3. `values`: in that order, what every piece of every block holds, as a set of contributions;
+//! 3. `values`: in that order, what every piece of every block holds, as `sums` of contributions, and the `verdict`;
 //! 4. `races`: every other order gives the same, since conflicting accesses are ordered (`order`);
 //! 5. `entries`: barriers: who has entered before whom may leave.
 //!
@@ -18,7 +18,9 @@ mod order;
 mod pairing;
 mod progress;
 mod races;
+mod sums;
 mod values;
+mod verdict;
 mod whole;
 
 use coll_base::Diagnostic;

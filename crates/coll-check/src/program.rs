@@ -81,8 +81,7 @@ pub fn prove(program: &Program) -> Proof {
     let verdict = verdict::judge(program, &mut outcome);
     let properties = properties(program, &scale, &outcome, &verdict);
     let errors = errors(program, &mut outcome, &verdict);
-    let diagnostics =
-        if errors.is_empty() { warnings(program, &mut outcome, &properties) } else { errors };
+    let diagnostics = if errors.is_empty() { warnings(program, &mut outcome, &properties) } else { errors };
     Proof { diagnostics, properties }
 }
 

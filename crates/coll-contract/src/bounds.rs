@@ -108,7 +108,8 @@ impl Groups {
         let (receives, receivers) = groups.receives(contract, count);
         groups.receives = receives;
         let each = worst.into_iter().zip(together).zip(receivers);
-        groups.messages = each.map(|((worst, together), receivers)| worst.max(together).max(receivers)).collect();
+        groups.messages =
+            each.map(|((worst, together), receivers)| worst.max(together).max(receivers)).collect();
         groups
     }
 
@@ -281,9 +282,10 @@ fn rounds_one_port(contract: &Contract) -> u32 {
             }
             heard == ranks as u64
         };
-        let all = contract.ensures_of(rank).iter().any(|ensure| {
-            contract.values[ensure.value as usize].leaves().iter().any(|leaf| hear(leaf.rank))
-        });
+        let all = contract
+            .ensures_of(rank)
+            .iter()
+            .any(|ensure| contract.values[ensure.value as usize].leaves().iter().any(|leaf| hear(leaf.rank)));
         while let Some(&(_, other)) = after.next_if(|pair| pair.0 == rank) {
             if !all {
                 hear(other);

@@ -1,13 +1,13 @@
 //! The bounds of the well-known collectives, and of some that nobody has named.
 
 use coll_base::Fraction;
-use coll_contract::{
-    Blocks, BufferDecl, BufferRole, Classes, Contract, Ensure, Leaf, Value, bounds,
-};
+use coll_contract::{Blocks, BufferDecl, BufferRole, Classes, Contract, Ensure, Leaf, Value, bounds};
 
-/// A contract from its facts: `facts` are rank, buffer, block, and the leaves `(rank, buffer, block)` that are reduced
-/// there.
-fn contract(ranks: u32, blocks: &[u32], facts: Vec<(u32, u32, u32, Vec<(u32, u32, u32)>)>) -> Contract {
+/// Rank, buffer, block, and the leaves `(rank, buffer, block)` that are reduced there.
+type Fact = (u32, u32, u32, Vec<(u32, u32, u32)>);
+
+/// A contract from its facts.
+fn contract(ranks: u32, blocks: &[u32], facts: Vec<Fact>) -> Contract {
     let mut values: Vec<Value> = Vec::new();
     let mut ids = std::collections::HashMap::new();
     let mut ensures: Vec<Ensure> = Vec::new();

@@ -65,7 +65,8 @@ impl Layout {
         part: &RankPlan,
         working_bytes: Option<u64>,
     ) -> Result<Layout, BindError> {
-        let mut maker = Maker { binding, working_bytes, scratch: 0, layout: Layout::empty(binding) };
+        let others = other_blocks(part);
+        let mut maker = Maker { binding, working_bytes, scratch: 0, layout: Layout::empty(binding), others };
         maker.edges()?;
         for buffer in 0..binding.plan.contract.buffers.len() {
             maker.buffer(buffer, part.rank)?;
@@ -129,6 +130,8 @@ struct Maker<'a> {
     working_bytes: Option<u64>,
     scratch: u64,
     layout: Layout,
+    /// `(buffer, block)` of every region in memory that nothing is promised about, sorted.
+    others: Vec<(u32, u32)>,
 }
 
 impl Maker<'_> {
@@ -165,9 +168,11 @@ impl Maker<'_> {
                 }
             }
             let user = UserBlock { buffer, at: at.map(|at| at as usize), len: bytes as usize, placement };
+            let other = self.others.binary_search(&(buffer, block)).is_ok();
             let place = match self.working_bytes {
+                Some(_) if !(given || ensured.is_some() || other) => BlockPlace::default(),
                 Some(size) => self.working_block(user, count, size, given, ensured)?,
-                None => self.direct_block(user, given, ensured.is_some())?,
+                None => self.direct_block(user, given, ensured.is_some(), other)?,
             };
             self.layout.blocks.push(place);
         }
@@ -180,15 +185,18 @@ impl Maker<'_> {
         Ok(())
     }
 
-    fn direct_block(&mut self, user: UserBlock, given: bool, ensured: bool) -> Result<BlockPlace, BindError> {
+    fn direct_block(
+        &mut self,
+        user: UserBlock,
+        given: bool,
+        ensured: bool,
+        other: bool,
+    ) -> Result<BlockPlace, BindError> {
         let output = (user.at[1], Where::Output);
         if user.placement == Placement::InPlace {
             return Ok(BlockPlace { input: Some(output), output: Some(output), other: Some(output) });
         }
-        let other = match ensured {
-            true => None,
-            false => Some((self.take(user.len as u64)?, Where::Scratch)),
-        };
+        let other = if other { Some((self.take(user.len as u64)?, Where::Scratch)) } else { None };
         Ok(BlockPlace {
             input: given.then_some((user.at[0], Where::Input)),
             output: ensured.then_some(output),
@@ -265,6 +273,18 @@ impl UserBlock {
             _ => Segment { area: Area::Output(self.buffer), offset: self.at[1], len: self.len },
         }
     }
+}
+
+/// Blocks of which only what a plan uses takes memory.
+fn other_blocks(part: &RankPlan) -> Vec<(u32, u32)> {
+    let others = part.regions.iter().filter_map(|region| match region.store {
+        Store::Tmp(buffer) => Some((buffer, region.block)),
+        _ => None,
+    });
+    let mut others: Vec<(u32, u32)> = others.collect();
+    others.sort_unstable();
+    others.dedup();
+    others
 }
 
 fn add(a: u64, b: u64, what: impl FnOnce() -> String) -> Result<u64, BindError> {

@@ -10,7 +10,7 @@ use coll_plan::OpId;
 /// The largest message that is read together with its header: one call and a copy are cheaper than two calls.
 pub(crate) const SMALL_BYTES: usize = 8 << 10;
 
-/// Bytes that are stored in one go while a send follows: it sends them on from the cache.
+/// Bytes that a receive stores before a send that follows it has its turn, and sends them on from the cache.
 const FOLLOWED_BYTES: usize = 256 << 10;
 
 impl<T: Transport> Engine<'_, '_, '_, T> {
@@ -26,20 +26,21 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
             return Ok(Turn::Parked);
         }
         let op = &self.code.ops[id as usize];
-        let mut turn_bytes = 0;
+        let followed = !self.code.followers.run(id).is_empty();
+        let (mut turn_bytes, turn_bytes_max) = (0, if followed { FOLLOWED_BYTES } else { TURN_BYTES });
         loop {
             let state = &self.state.lanes[lane as usize];
             if state.header_bytes == HEADER_BYTES && state.cursor.moved == op.bytes {
                 return Ok(Turn::Done);
             }
-            if turn_bytes >= TURN_BYTES {
+            if turn_bytes >= turn_bytes_max {
                 return Ok(Turn::Again);
             }
             let staged =
                 state.header_bytes < HEADER_BYTES || reduces.is_some() || op.bytes <= SMALL_BYTES as u64;
             let got = match staged {
                 true => self.receive_staged(lane, op, link, message, reduces)?,
-                false => self.receive_direct(lane, id, op, link)?,
+                false => self.receive_direct(lane, op, link, turn_bytes_max)?,
             };
             if got == 0 {
                 return Ok(match self.state.inboxes.is_empty() {
@@ -152,11 +153,16 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         }
     }
 
-    fn receive_direct(&mut self, lane: u32, id: OpId, op: &BoundOp, link: u32) -> Result<usize, Fault> {
+    fn receive_direct(
+        &mut self,
+        lane: u32,
+        op: &BoundOp,
+        link: u32,
+        bytes_max: usize,
+    ) -> Result<usize, Fault> {
         let cursor = self.state.lanes[lane as usize].cursor;
         let segment = self.code.segments(op.target)[cursor.segment];
-        let followed = !self.code.followers.run(id).is_empty();
-        let part = segment.part(cursor.offset, if followed { FOLLOWED_BYTES } else { TURN_BYTES });
+        let part = segment.part(cursor.offset, bytes_max);
         let got = match self.state.inboxes.get(link as usize) {
             None => {
                 let into = self.memory.bytes_mut(part);

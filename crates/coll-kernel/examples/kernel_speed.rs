@@ -4,20 +4,42 @@
 #![allow(clippy::print_stdout)]
 
 use coll_base::{DType, RedOp};
-use coll_kernel::Reducer;
+use coll_kernel::{Binary, Expr, Reducer, Unary, UserOperator};
 use std::hint::black_box;
 use std::time::Instant;
 
 const SIZES_BYTES: [usize; 3] = [8 << 10, 256 << 10, 64 << 20];
 
 fn main() {
-    println!("GB/s of target (three passes over memory)   {:>8} {:>8} {:>8}", "8 KiB", "256 KiB", "64 MiB");
+    println!(
+        "{:<44} {:>8} {:>8} {:>8}",
+        "GB/s of target (three passes over memory)", "8 KiB", "256 KiB", "64 MiB"
+    );
     row("copy (memcpy, two passes)", |target, source| target.copy_from_slice(source));
     for dtype in DType::ALL {
         for op in [RedOp::Sum, RedOp::Prod, RedOp::Min, RedOp::Max] {
             let reducer = Reducer::builtin(op, dtype).expect("every pair exists");
             row(&format!("{dtype} {op}"), |target, source| reducer.combine_into(target, None, source, false));
         }
+    }
+    for dtype in [DType::F32, DType::Bf16] {
+        let reducer = Reducer::user(&absmax(), dtype, &[]).expect("it works on floats");
+        let name = format!("{dtype} absmax, interpreted");
+        row(&name, |target, source| reducer.combine_into(target, None, source, false));
+    }
+}
+
+/// `if abs(a) > abs(b) { a } else { b }`
+fn absmax() -> UserOperator {
+    let abs = |x| Expr::Unary(Unary::Abs, Box::new(x));
+    let larger = Expr::Binary(Binary::Gt, Box::new(abs(Expr::Left)), Box::new(abs(Expr::Right)));
+    UserOperator {
+        name: "absmax".into(),
+        commutative: true,
+        params: vec![],
+        combine: Expr::If(Box::new(larger), Box::new(Expr::Left), Box::new(Expr::Right)),
+        given: None,
+        ensure: None,
     }
 }
 

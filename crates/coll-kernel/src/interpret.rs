@@ -4,7 +4,7 @@
 use crate::element::{Bf16, Element, F16};
 use crate::expr::UserOperator;
 use crate::number::Number;
-use crate::program::{Instruction, Operands, Program, compile};
+use crate::program::{Instruction, Operands, Params, Program, compile};
 use coll_base::DType;
 
 /// A user's operator for one element type.
@@ -47,6 +47,7 @@ struct Interpreter<const N: usize, E: Element<N>> {
 
 impl<const N: usize, E: Element<N>> Interpreter<N, E> {
     fn boxed(operator: &UserOperator, params: &[f64]) -> Result<Box<dyn Interpret>, String> {
+        let params = Params { names: &operator.params, values: params };
         let one = |expr| compile(expr, Operands::One, params);
         Ok(Box::new(Interpreter::<N, E> {
             combine: compile(&operator.combine, Operands::Two, params)?,

@@ -32,25 +32,25 @@ pub(crate) trait Number: Copy + Default + PartialOrd + Send + Sync + 'static {
 /// The block form of a function, as a pointer to a loop of its own.
 macro_rules! on_block {
     (|$x:ident| $body:expr) => {
-        Some(|xs| {
-            for value in xs.iter_mut() {
-                let $x = *value;
-                *value = $body;
-            }
-        })
+        Some(|xs| each(xs, |$x| $body))
     };
     (|$x:ident, $y:ident| $body:expr) => {
-        Some(|xs, ys| {
-            for (value, other) in xs.iter_mut().zip(ys) {
-                let ($x, $y) = (*value, *other);
-                *value = $body;
-            }
-        })
+        Some(|xs, ys| each_pair(xs, ys, |$x, $y| $body))
     };
 }
 
+#[inline(always)]
+fn each<T: Copy>(xs: &mut [T], function: impl Fn(T) -> T) {
+    xs.iter_mut().for_each(|x| *x = function(*x));
+}
+
+#[inline(always)]
+fn each_pair<T: Copy>(xs: &mut [T], ys: &[T], function: impl Fn(T, T) -> T) {
+    xs.iter_mut().zip(ys).for_each(|(x, y)| *x = function(*x, *y));
+}
+
 macro_rules! integer {
-    ($type:ty, neg_abs: |$a:ident| $abs:expr) => {
+    ($type:ty, abs: |$a:ident| $abs:expr) => {
         impl Number for $type {
             fn from_int(value: i64) -> Option<Self> {
                 value.try_into().ok()
@@ -112,9 +112,9 @@ macro_rules! integer {
     };
 }
 
-integer!(u8, neg_abs: |x| x);
-integer!(i32, neg_abs: |x| x.wrapping_abs());
-integer!(i64, neg_abs: |x| x.wrapping_abs());
+integer!(u8, abs: |x| x);
+integer!(i32, abs: |x| x.wrapping_abs());
+integer!(i64, abs: |x| x.wrapping_abs());
 
 /// A shift distance that is within the width.
 #[inline(always)]

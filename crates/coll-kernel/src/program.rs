@@ -72,7 +72,7 @@ enum Kind {
 struct Compiler<'a, T> {
     program: Program<T>,
     operands: Operands,
-    params: &'a [f64],
+    params: Params<'a>,
     numbers: usize,
     truths: usize,
 }
@@ -87,17 +87,16 @@ impl<T: Number> Compiler<'_, T> {
             Expr::Left => self.operand(0, Operands::Two, "the left operand"),
             Expr::Right => self.operand(1, Operands::Two, "the right operand"),
             Expr::Input => self.operand(0, Operands::One, "the input"),
-            Expr::Param(index) => {
-                let value = self.params.get(*index as usize);
-                let value = *value.ok_or_else(|| format!("it has no parameter {index}"))?;
-                self.constant(T::from_float(value), format_args!("the parameter value {value}"))
-            }
-            Expr::Int(value) => self.constant(T::from_int(*value), format_args!("the constant {value}")),
+            Expr::Param(index) => self.parameter(*index as usize),
+            Expr::Int(value) => match T::from_int(*value) {
+                Some(number) => Ok(self.push_number(Instruction::Number(number))),
+                None => Err(format!("the constant {value} does not fit")),
+            },
             // A constant with a point speaks of floats, even where its value is whole.
-            Expr::Float(value) => {
-                let float = T::unary(Unary::Sqrt).and_then(|_| T::from_float(*value));
-                self.constant(float, format_args!("the constant {value:?}"))
-            }
+            Expr::Float(value) => match T::from_float(*value).filter(|_| T::unary(Unary::Sqrt).is_some()) {
+                Some(number) => Ok(self.push_number(Instruction::Number(number))),
+                None => Err(format!("the constant {value:?} needs a float type")),
+            },
             Expr::Bool(value) => Ok(self.push_truth(Instruction::Truth(*value))),
             Expr::Unary(op, x) => self.unary(*op, x, depth),
             Expr::Binary(op, x, y) => self.binary(*op, x, y, depth),
@@ -120,7 +119,7 @@ impl<T: Number> Compiler<'_, T> {
             return Ok(Kind::Truth);
         }
         self.due(x, Kind::Number, unary_name(op), depth)?;
-        let function = T::unary(op).ok_or_else(|| format!("{} is for floats", unary_name(op)))?;
+        let function = T::unary(op).ok_or_else(|| format!("{} needs a float type", unary_name(op)))?;
         self.program.instructions.push(Instruction::Unary(function));
         Ok(Kind::Number)
     }
@@ -139,7 +138,7 @@ impl<T: Number> Compiler<'_, T> {
             self.numbers -= 2;
             return Ok(self.push_truth(Instruction::Compare(compare)));
         }
-        let function = T::binary(op).ok_or_else(|| format!("{} is for integers", binary_name(op)))?;
+        let function = T::binary(op).ok_or_else(|| format!("{} needs an integer type", binary_name(op)))?;
         self.numbers -= 1;
         self.program.instructions.push(Instruction::Binary(function));
         Ok(Kind::Number)
@@ -161,9 +160,14 @@ impl<T: Number> Compiler<'_, T> {
         Ok(self.push_number(Instruction::Operand(index)))
     }
 
-    fn constant(&mut self, value: Option<T>, name: std::fmt::Arguments<'_>) -> Result<Kind, String> {
-        let value = value.ok_or_else(|| format!("{name} is not a value of the type"))?;
-        Ok(self.push_number(Instruction::Number(value)))
+    fn parameter(&mut self, index: usize) -> Result<Kind, String> {
+        let (Some(name), Some(&value)) = (self.params.names.get(index), self.params.values.get(index)) else {
+            return Err(format!("it has no parameter {index}"));
+        };
+        let number = T::from_float(value);
+        let number =
+            number.ok_or_else(|| format!("its parameter {name} = {value} is no value of the type"))?;
+        Ok(self.push_number(Instruction::Number(number)))
     }
 
     fn push_number(&mut self, instruction: Instruction<T>) -> Kind {

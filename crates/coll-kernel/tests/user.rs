@@ -96,12 +96,12 @@ fn what_a_type_does_not_have_is_refused_with_the_reason() {
         assert_eq!(refusal(expr, dtype, params), format!("operator `f` does not work on {dtype}: {due}"));
     };
     let half = binary(Binary::Mul, Expr::Left, Expr::Float(0.5));
-    check(half, DType::I32, &[], "the constant 0.5 is not a value of the type");
-    check(Expr::Float(2.0), DType::I64, &[], "the constant 2.0 is not a value of the type");
-    check(Expr::Int(300), DType::U8, &[], "the constant 300 is not a value of the type");
-    check(Expr::Param(0), DType::I32, &[1.5], "the parameter value 1.5 is not a value of the type");
-    check(unary(Unary::Sqrt, Expr::Left), DType::I64, &[], "`sqrt` is for floats");
-    check(binary(Binary::BitXor, Expr::Left, Expr::Right), DType::F16, &[], "`^` is for integers");
+    check(half, DType::I32, &[], "the constant 0.5 needs a float type");
+    check(Expr::Float(2.0), DType::I64, &[], "the constant 2.0 needs a float type");
+    check(Expr::Int(300), DType::U8, &[], "the constant 300 does not fit");
+    check(Expr::Param(0), DType::I32, &[1.5], "its parameter k = 1.5 is no value of the type");
+    check(unary(Unary::Sqrt, Expr::Left), DType::I64, &[], "`sqrt` needs a float type");
+    check(binary(Binary::BitXor, Expr::Left, Expr::Right), DType::F16, &[], "`^` needs an integer type");
     check(Expr::Bool(true), DType::F32, &[], "its value is a truth value, where a number is due");
     let sum = binary(Binary::Add, Expr::Left, Expr::Bool(true));
     check(sum, DType::F32, &[], "`+` is a truth value, where a number is due");

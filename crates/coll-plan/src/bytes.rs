@@ -11,7 +11,8 @@ use sha2::{Digest, Sha256};
 /// The version of the binary and JSON forms that this build writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
 
-const MAGIC: &[u8; 8] = b"COLLPLAN";
+/// The first bytes of a binary plan.
+pub const MAGIC: &[u8; 8] = b"COLLPLAN";
 const FRAME_SIZE_BYTES: usize = 8 + 4 + 8 + 32;
 
 /// Why bytes are no plan.

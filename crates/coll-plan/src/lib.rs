@@ -33,7 +33,7 @@ mod samples;
 mod text;
 mod verify;
 
-pub use bytes::{DecodeError, FORMAT_VERSION, from_bytes, hash, to_bytes};
+pub use bytes::{DecodeError, FORMAT_VERSION, MAGIC, from_bytes, hash, to_bytes};
 pub use json::{JsonError, from_json, to_json};
 pub use normal::normal_form;
 pub use plan::{Action, Lane, Line, Op, OpId, Plan, RankPlan, Region, Run, Shape, SlotDecl, Store, Wait};

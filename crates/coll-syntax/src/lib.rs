@@ -10,6 +10,7 @@
 
 pub mod ast;
 pub mod codes;
+mod format;
 mod grammar;
 mod hints;
 mod lower;
@@ -17,4 +18,5 @@ mod parse;
 mod recover;
 mod scan;
 
+pub use format::format;
 pub use parse::{Parsed, parse};

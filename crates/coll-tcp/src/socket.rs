@@ -30,9 +30,11 @@ fn try_listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     if let SocketAddr::V6(v6) = address {
         socket.set_only_v6(!v6.ip().is_unspecified())?;
     }
-    // A port of 0 must be free, not merely free to share.
+    // A port of 0 must be free, not merely free to share: so sharing is allowed only afterwards, for whoever binds it
+    // next, while the last connections to it fade out.
     socket.set_reuse_address(address.port() != 0)?;
     socket.bind(&address.into())?;
+    socket.set_reuse_address(true)?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())

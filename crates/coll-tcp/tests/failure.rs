@@ -126,10 +126,13 @@ fn an_exchange_names_who_does_not_come() {
             std::thread::sleep(Duration::from_millis(1500));
             return transport.shutdown();
         }
-        let Err(Fault::PeerLost { peer: 2, detail }) = transport.exchange(vec![1]) else {
-            panic!("rank 2 did not come")
-        };
-        assert_eq!(detail, "rank 2 did not come to exchange 0 within 0.4 s");
+        match transport.exchange(vec![1]).unwrap_err() {
+            Fault::PeerLost { peer: 2, detail } => {
+                assert_eq!(detail, "rank 2 did not come to exchange 0 within 0.4 s");
+            }
+            // Another one that waited was a moment faster.
+            fault => assert!(fault.to_string().ends_with("gave up: rank 2 did not come"), "{fault}"),
+        }
         transport.abort("rank 2 did not come");
     });
 }

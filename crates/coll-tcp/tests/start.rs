@@ -3,7 +3,7 @@
 mod world;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use coll_exec::Link;

@@ -1,1 +1,33 @@
-//! Placeholder of the crate's first commit.
+//! The library people use: open a schedule, prove it, compile it, run it.
+//!
+//! ```
+//! use coll::{Instance, Outcome, Source};
+//!
+//! let source = Source::builtin("allreduce", "ring").expect("the library has a ring");
+//! let instance = Instance { ranks: 4, root: 0, params: Vec::new() };
+//! let Outcome::Right(proved) = coll::prove(&source, 0, &instance, &coll::Options::default()) else {
+//!     panic!("the ring keeps its contract");
+//! };
+//! assert_eq!(proved.properties.steps, 6);
+//! assert_eq!(proved.plan.world(), 4);
+//! ```
+
+mod bundle;
+pub mod library;
+mod plans;
+mod prove;
+mod ranks;
+mod select;
+mod size;
+mod source;
+pub mod trial;
+
+pub use bundle::{Bundle, BundleError};
+pub use coll_compile::Options;
+pub use coll_sema::Instance;
+pub use plans::{PlanError, ReadPlan, is_plan, read_plan, read_plan_text};
+pub use prove::{Outcome, Proved, prove};
+pub use ranks::{RANKS_MAX, RankCounts};
+pub use select::{OPERATIONS, canonical_operation, default_schedule};
+pub use size::Bytes;
+pub use source::{ReadError, Source, read_bytes, read_text};

@@ -1,7 +1,13 @@
-//! A trial run: inputs that show any misplaced element, and the judgement of what came out.
+//! A trial: ranks run a plan on inputs that show any misplaced element, time it, and judge what came out.
 
 mod inputs;
 mod judge;
+mod operator;
+mod rank;
+mod summary;
 
 pub use inputs::Inputs;
 pub use judge::{Judge, Verdict};
+pub use operator::Operator;
+pub use rank::{RankReport, Settings, TrialError, run_rank};
+pub use summary::Summary;

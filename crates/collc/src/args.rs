@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coll::{Bytes, RankCounts};
-use coll_base::{DType, RedOp};
+use coll_base::DType;
 use std::path::PathBuf;
 
 /// A compiler and runtime for collective communication.
@@ -150,6 +150,9 @@ pub(crate) struct RunArgs {
     /// Reduction operator: built in, or one that the file declares [default: the file's own if it declares one, else sum]
     #[arg(long, value_name = "OP")]
     pub(crate) op: Option<String>,
+    /// Set a parameter of the file's operator
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = operator_value, allow_hyphen_values = true)]
+    pub(crate) operator_values: Vec<(String, f64)>,
     /// Timed iterations
     #[arg(long, value_name = "K", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) iters: u32,
@@ -223,16 +226,16 @@ fn definition(text: &str) -> Result<(String, i64), String> {
     Ok((name.trim().to_string(), value))
 }
 
+/// `alpha=0.5`
+fn operator_value(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` sets nothing; write `NAME=VALUE`"))?;
+    let value = value.trim().parse().map_err(|_| format!("`{value}` is no number"))?;
+    Ok((name.trim().to_string(), value))
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
         _ => Err(format!("`{text}` is no time limit; write seconds, more than 0 and at most 86400")),
-    }
-}
-
-impl RunArgs {
-    /// The built-in operator of that name, if it is one.
-    pub(crate) fn builtin_operator(&self) -> Option<RedOp> {
-        self.op.as_deref().map_or(Some(RedOp::Sum), |name| name.parse().ok())
     }
 }

@@ -9,22 +9,15 @@
 //! both are one memory. Every block has one writable store, so one cell for each piece is enough: a read of `.in`
 //! must find the cell unwritten, or holding just the leaf; any other read must find it written.
 
-use super::codes::{COUNTED_TWICE, OVERWRITTEN, READS_NOTHING, WRONG_END};
+use super::codes::{OVERWRITTEN, READS_NOTHING};
 use super::pairing::Messages;
+use super::sums::{SPOILT, Sums, Symbol};
+use super::verdict::{Judge, wrong_end};
 use super::whole::{NONE, OpKey, TOLD_MAX, Whole};
 use coll_base::Diagnostic;
-use coll_contract::{Ensure, Leaf, Value};
+use coll_contract::Leaf;
 use coll_plan::{Action, Region, Run, Shape, Store};
-use std::collections::{BTreeSet, HashMap};
-
-/// The number of a value: a leaf, or a sum after all leaves.
-type Symbol = u32;
-
-/// What came of an error that has been told.
-const SPOILT: Symbol = NONE - 1;
-
-/// Leaves that a message counts.
-const LEAVES_MAX: usize = 1 << 14;
+use std::collections::HashMap;
 
 /// Runs the plan in `order` on symbols and compares what is there at the end with what was promised.
 pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> Vec<Diagnostic> {
@@ -63,66 +56,6 @@ pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> Vec<
     run.told
 }
 
-/// Sums, each once.
-#[derive(Default)]
-struct Sums {
-    leaves: u32,
-    parts: Vec<(Symbol, Symbol)>,
-    made_by: Vec<OpKey>,
-    known: HashMap<(Symbol, Symbol), Symbol>,
-}
-
-impl Sums {
-    fn sum(&mut self, key: OpKey, a: Symbol, b: Symbol) -> Symbol {
-        if a == SPOILT || b == SPOILT {
-            return SPOILT;
-        }
-        let next = self.leaves + self.parts.len() as u32;
-        let sum = *self.known.entry((a.min(b), a.max(b))).or_insert(next);
-        if sum == next {
-            self.parts.push((a, b));
-            self.made_by.push(key);
-        }
-        sum
-    }
-
-    /// The two parts of a sum; a leaf has none.
-    fn parts(&self, symbol: Symbol) -> Option<(Symbol, Symbol)> {
-        self.parts.get(symbol.checked_sub(self.leaves)? as usize).copied()
-    }
-
-    /// How often each leaf is in a value, for messages: of more than [`LEAVES_MAX`] leaves only the first.
-    fn unfold(&self, symbol: Symbol) -> Vec<(u32, u32)> {
-        let (mut leaves, mut rest) = (Vec::new(), vec![symbol]);
-        while let Some(symbol) = rest.pop() {
-            match self.parts(symbol) {
-                Some((a, b)) => rest.extend([b, a]),
-                None => leaves.push(symbol),
-            }
-            if leaves.len() >= LEAVES_MAX {
-                break;
-            }
-        }
-        leaves.sort_unstable();
-        leaves.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
-    }
-
-    /// The operation that brought a leaf into a value for the second time, if it is found without much ado.
-    fn doubled_by(&self, mut symbol: Symbol, leaf: u32) -> Option<OpKey> {
-        const DEPTH_MAX: usize = 1 << 12;
-        let has = |symbol| self.unfold(symbol).binary_search_by_key(&leaf, |entry| entry.0).is_ok();
-        for _ in 0..DEPTH_MAX {
-            let (a, b) = self.parts(symbol)?;
-            match (has(a), has(b)) {
-                (true, true) => return Some(self.made_by[(symbol - self.leaves) as usize]),
-                (true, false) => symbol = a,
-                _ => symbol = b,
-            }
-        }
-        None
-    }
-}
-
 /// The symbolic memory of all ranks.
 struct SymbolRun<'a> {
     whole: &'a Whole<'a>,
@@ -150,7 +83,7 @@ impl<'a> SymbolRun<'a> {
             whole.plan.ranks.iter().map(|part| part.slots.iter().map(|_| SlotCells::default()).collect());
         SymbolRun {
             whole,
-            sums: Sums { leaves: leaves as u32, ..Sums::default() },
+            sums: Sums::new(leaves as u32),
             cells: vec![NONE; cells],
             writer: vec![NONE; cells],
             slots: slots.collect(),
@@ -268,7 +201,7 @@ impl<'a> SymbolRun<'a> {
     fn compare(&mut self) {
         let whole = self.whole;
         let pieces = whole.plan.pieces();
-        let mut judge = Judge::new(self.sums.leaves);
+        let mut judge = Judge::new(self.sums.leaf_count());
         for ensure in &whole.plan.contract.ensures {
             let region = Region {
                 store: Store::Out(ensure.buffer),
@@ -308,134 +241,4 @@ fn reads_nothing(whole: &Whole, key: OpKey, region: &Region) -> Diagnostic {
         .expected(format!("a write of {words} before"))
         .note(format!("read by {}", whole.words(key)))
         .help("write it first, or read the block's given value from `.in`")
-}
-
-/// Compares values with promises, each pair once.
-struct Judge {
-    /// For each leaf, in which comparison it was last promised, and in which seen.
-    promised: Vec<u32>,
-    seen: Vec<u32>,
-    comparisons: u32,
-    known: HashMap<(Symbol, u32), bool>,
-    last: Option<(Symbol, u32)>,
-}
-
-impl Judge {
-    fn new(leaves: u32) -> Judge {
-        let (promised, seen) = (vec![0; leaves as usize], vec![0; leaves as usize]);
-        Judge { promised, seen, comparisons: 0, known: HashMap::new(), last: None }
-    }
-
-    fn is_right(&mut self, whole: &Whole, sums: &Sums, symbol: Symbol, value: u32) -> bool {
-        let promise = &whole.plan.contract.values[value as usize];
-        if let &[leaf] = promise.leaves() {
-            return symbol == whole.leaf(leaf);
-        }
-        if symbol == NONE {
-            return false;
-        }
-        if self.last == Some((symbol, value)) {
-            return true;
-        }
-        if let Some(&known) = self.known.get(&(symbol, value)) {
-            return known;
-        }
-        let right = self.compare(whole, sums, symbol, promise);
-        self.known.insert((symbol, value), right);
-        self.last = Some((symbol, value)).filter(|_| right);
-        right
-    }
-
-    /// Walks down the sum; stops at the first leaf that is not promised or comes again, so that no walk is longer
-    /// than the promise.
-    fn compare(&mut self, whole: &Whole, sums: &Sums, symbol: Symbol, promise: &Value) -> bool {
-        self.comparisons += 1;
-        let now = self.comparisons;
-        for &leaf in promise.leaves() {
-            self.promised[whole.leaf(leaf) as usize] = now;
-        }
-        let (mut count, mut rest) = (0, vec![symbol]);
-        while let Some(symbol) = rest.pop() {
-            if let Some((a, b)) = sums.parts(symbol) {
-                rest.extend([a, b]);
-                // Each of those has a leaf at least.
-                if count + rest.len() > promise.leaves().len() {
-                    return false;
-                }
-                continue;
-            }
-            let leaf = symbol as usize;
-            if self.promised[leaf] != now || std::mem::replace(&mut self.seen[leaf], now) == now {
-                return false;
-            }
-            count += 1;
-        }
-        count == promise.leaves().len()
-    }
-}
-
-fn wrong_end(
-    whole: &Whole,
-    sums: &Sums,
-    ensure: &Ensure,
-    (low, high): (u32, u32),
-    symbol: Symbol,
-    writer: OpKey,
-) -> Diagnostic {
-    let Ensure { rank, buffer, block, value } = *ensure;
-    let place = format!("{}.out[{block}:{low}..{high}]", whole.plan.contract.buffers[buffer as usize].name);
-    let due: BTreeSet<u32> =
-        whole.plan.contract.values[value as usize].leaves().iter().map(|&leaf| whole.leaf(leaf)).collect();
-    let expected = sum_words(whole, &due.iter().map(|&leaf| (leaf, 1)).collect::<Vec<_>>());
-    if symbol == NONE {
-        return Diagnostic::unplaced(WRONG_END, format!("rank {rank} ends with nothing in {place}"))
-            .expected(expected)
-            .found("no operation writes it; out of place it holds nothing, in place what it held before")
-            .help("copy or receive the value into it");
-    }
-    let there = sums.unfold(symbol);
-    let found = sum_words(whole, &there);
-    let twice = there.iter().find(|&&(leaf, count)| count > 1 && due.contains(&leaf));
-    let foreign = there.iter().find(|(leaf, _)| !due.contains(leaf));
-    let told = match (twice, foreign) {
-        (Some(&(leaf, count)), _) => {
-            let leaf_words = whole.leaf_words(leaf);
-            let message = format!("rank {rank} ends with {leaf_words} counted {count} times in {place}");
-            let told = Diagnostic::unplaced(COUNTED_TWICE, message)
-                .help("leave out the operation that adds it again");
-            match sums.doubled_by(symbol, leaf) {
-                Some(by) => told.note(format!("{leaf_words} came in again with {}", whole.words(by))),
-                None => told,
-            }
-        }
-        (None, Some(&(leaf, _))) => {
-            let message = format!(
-                "rank {rank} ends with {} in {place}, which was not promised",
-                whole.leaf_words(leaf)
-            );
-            Diagnostic::unplaced(WRONG_END, message)
-                .help("let another value arrive there, or send this one elsewhere")
-        }
-        (None, None) => {
-            let lacks = due.iter().find(|leaf| there.binary_search_by_key(*leaf, |entry| entry.0).is_err());
-            let lacks = lacks.map_or("a contribution".into(), |&leaf| whole.leaf_words(leaf));
-            Diagnostic::unplaced(WRONG_END, format!("rank {rank} ends without {lacks} in {place}"))
-                .help("let the missing contribution arrive before the end")
-        }
-    };
-    told.expected(expected).found(found).note(format!("written last by {}", whole.words(writer)))
-}
-
-/// `r0.data[0] + 2·r1.data[0] + …`
-fn sum_words(whole: &Whole, leaves: &[(u32, u32)]) -> String {
-    const TERMS_MAX: usize = 8;
-    let words = leaves.iter().take(TERMS_MAX).map(|&(leaf, count)| match count {
-        1 => whole.leaf_words(leaf),
-        _ => format!("{count}·{}", whole.leaf_words(leaf)),
-    });
-    let mut text = words.collect::<Vec<_>>().join(" + ");
-    if leaves.len() > TERMS_MAX {
-        text += &format!(" + … ({} in all)", leaves.len());
-    }
-    text
 }

@@ -27,7 +27,9 @@ impl<T: Copy> Blocks<T> {
         Blocks {
             pieces,
             width,
-            first_block: (0..contract.buffers.len() as u32).map(|buffer| contract.first_block(buffer)).collect(),
+            first_block: (0..contract.buffers.len() as u32)
+                .map(|buffer| contract.first_block(buffer))
+                .collect(),
             states: vec![State::Whole(start); width * contract.ranks as usize],
             cut: Vec::new(),
         }

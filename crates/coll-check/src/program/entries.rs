@@ -8,7 +8,11 @@ use coll_base::Diagnostic;
 use coll_ir::{Kind, Program, Transfer};
 
 /// Tells that `rank` may leave before `other` has entered; so may `count` pairs in all.
-pub(super) fn leaves_early(program: &Program, outcome: &Outcome, (rank, other, count): (u32, u32, u64)) -> Diagnostic {
+pub(super) fn leaves_early(
+    program: &Program,
+    outcome: &Outcome,
+    (rank, other, count): (u32, u32, u64),
+) -> Diagnostic {
     let mut knows = outcome.token_sets.elements(outcome.tokens[rank as usize].ranks);
     knows.retain(|&known| known != rank);
     let message = format!("rank {rank} may leave before rank {other} has entered");

@@ -31,7 +31,8 @@ pub(super) fn explain(program: &Program, outcome: &mut Outcome, violation: Viola
     let names = LeafNames::new(program, &every, violation.low, violation.high);
     let mut wanted_sorted = numbers;
     wanted_sorted.sort_unstable();
-    let mut case = Case { program, values, trace, names, violation, place, last, found, wanted: wanted_sorted };
+    let mut case =
+        Case { program, values, trace, names, violation, place, last, found, wanted: wanted_sorted };
     let diagnostic = case.told();
     let diagnostic = match case.names.legend() {
         Some(legend) => diagnostic.note(legend),
@@ -65,7 +66,9 @@ impl Case<'_> {
         let sum = self.names.sum(self.values, self.violation.found);
         let head = format!("rank {rank} ends with {place} = {sum}");
         let told = match self.violation.fault {
-            Fault::Nothing => self.absent(codes::NOTHING_THERE, format!("rank {rank} ends with nothing in {place}")),
+            Fault::Nothing => {
+                self.absent(codes::NOTHING_THERE, format!("rank {rank} ends with nothing in {place}"))
+            }
             Fault::Twice => self.twice(head),
             Fault::Foreign => self.foreign(head),
             Fault::Missing => self.missing(head),
@@ -130,11 +133,14 @@ impl Case<'_> {
         match self.trace.version(at).transfer {
             NONE => told,
             transfer if from_start => told
-                .label(format!("{name} was there from the start, and is added to by {}", self.transfer(transfer)))
+                .label(format!(
+                    "{name} was there from the start, and is added to by {}",
+                    self.transfer(transfer)
+                ))
                 .help("let the first value to come replace it: a send without `reduce`"),
-            transfer => told
-                .label(format!("{name} came with {}", self.transfer(transfer)))
-                .help("check the indices on both sides of this transfer: what it reduces belongs to another place"),
+            transfer => told.label(format!("{name} came with {}", self.transfer(transfer))).help(
+                "check the indices on both sides of this transfer: what it reduces belongs to another place",
+            ),
         }
     }
 
@@ -160,7 +166,8 @@ impl Case<'_> {
 
     fn missing(&mut self, head: String) -> Diagnostic {
         let missing = self.absent_leaves();
-        let mut ranks: Vec<u32> = missing.iter().map(|&number| self.values.leaves.leaf(number).rank).collect();
+        let mut ranks: Vec<u32> =
+            missing.iter().map(|&number| self.values.leaves.leaf(number).rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
         let verb = if ranks.len() == 1 { "is" } else { "are" };
@@ -201,16 +208,17 @@ impl Case<'_> {
             let told = told.label(format!("{name} gets no further than {}", self.transfer(version.transfer)));
             let rank = self.place.rank;
             let told = self.lost_label(told, leaf);
-            return self
-                .holders_note(told, leaf)
-                .help(format!("one more step of this kind, or another send, has to bring {name} to rank {rank}"));
+            return self.holders_note(told, leaf).help(format!(
+                "one more step of this kind, or another send, has to bring {name} to rank {rank}"
+            ));
         }
         if let Some((at, leaf)) = self.last_destroyed(set) {
             let version = self.trace.version(at);
             let name = self.names.leaf(self.values.leaves.leaf(leaf));
             let told = self.place_of(code, at, message);
             let rank = version.place.rank;
-            let told = told.label(format!("{name} is lost on rank {rank} by {}", self.transfer(version.transfer)));
+            let told =
+                told.label(format!("{name} is lost on rank {rank} by {}", self.transfer(version.transfer)));
             return told.help(format!("add to it with `reduce`, or send {name} on before it is replaced"));
         }
         let leaf = missing.first().copied().unwrap_or(self.wanted[0]);
@@ -310,7 +318,8 @@ impl Case<'_> {
             Some((at, _)) => {
                 let version = self.trace.version(at);
                 let rank = version.place.rank;
-                let text = format!("what rank {rank} has of it is replaced by {}", self.transfer(version.transfer));
+                let text =
+                    format!("what rank {rank} has of it is replaced by {}", self.transfer(version.transfer));
                 told.also(self.span(version.transfer), text)
             }
             None => told,

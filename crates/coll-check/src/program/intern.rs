@@ -53,7 +53,8 @@ impl IdTable {
 
 /// A hash of two words whose low bits depend on all of theirs. It only spreads: keys are compared in full.
 pub(super) fn hash_pair(a: u64, b: u64) -> u64 {
-    let mixed = (a.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b.rotate_left(32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    let mixed =
+        (a.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b.rotate_left(32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     mixed ^ (mixed >> 32)
 }
 

@@ -19,9 +19,8 @@ impl Scale {
             common.checked_mul(cut.denominator() / shared)
         });
         let unit = common.unwrap_or(COARSE);
-        let scaled = |cut: &Fraction| {
-            (cut.numerator() as u128 * unit as u128 / cut.denominator() as u128) as u64
-        };
+        let scaled =
+            |cut: &Fraction| (cut.numerator() as u128 * unit as u128 / cut.denominator() as u128) as u64;
         Scale { cuts: cuts.0.iter().map(scaled).collect(), unit }
     }
 

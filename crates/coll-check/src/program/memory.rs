@@ -79,12 +79,18 @@ impl Memory {
                 Given::Listed(pairs) => pairs.iter().for_each(|&(rank, block)| give(rank, buffer, block)),
                 Given::All => {
                     for rank in 0..contract.ranks {
-                        (0..contract.buffers[buffer as usize].blocks).for_each(|block| give(rank, buffer, block));
+                        (0..contract.buffers[buffer as usize].blocks)
+                            .for_each(|block| give(rank, buffer, block));
                     }
                 }
             }
         }
-        Memory { blocks, buffers: contract.buffers.len() as u32, slot_ids: SpreadMap::default(), slots: Vec::new() }
+        Memory {
+            blocks,
+            buffers: contract.buffers.len() as u32,
+            slot_ids: SpreadMap::default(),
+            slots: Vec::new(),
+        }
     }
 
     /// Appends pieces `low..high` of a place to `out`: a single cell if they are alike.

@@ -114,7 +114,9 @@ pub(super) fn step(program: &Program, transfer: &Transfer) -> String {
 /// Terms with plus signs, shortened in the middle; there are `count`, as some terms are several.
 pub(super) fn shortened(terms: &[String], count: u64) -> String {
     match terms {
-        [first, second, .., last] if terms.len() > 8 => format!("{first} + {second} + … + {last} ({count} terms)"),
+        [first, second, .., last] if terms.len() > 8 => {
+            format!("{first} + {second} + … + {last} ({count} terms)")
+        }
         _ => terms.join(" + "),
     }
 }
@@ -136,7 +138,9 @@ pub(super) fn at_the_end(program: &Program, code: Code, message: String) -> Diag
         Some(step) => {
             Diagnostic::new(code, program.origins.span(step.origin), message).label("the last step is this")
         }
-        None => Diagnostic::unplaced(code, message).note(format!("schedule {} has no steps", program.schedule)),
+        None => {
+            Diagnostic::unplaced(code, message).note(format!("schedule {} has no steps", program.schedule))
+        }
     }
 }
 

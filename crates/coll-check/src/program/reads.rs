@@ -56,12 +56,23 @@ fn why_empty(
             told.also(program.origins.span(writer.origin), text)
         }
         _ if program.is_scratch(place.buffer) => told.note("nothing is written into this slot before"),
-        _ => told.note(format!("the contract gives rank {} nothing there, and nothing is written there before", place.rank)),
+        _ => told.note(format!(
+            "the contract gives rank {} nothing there, and nothing is written there before",
+            place.rank
+        )),
     };
-    let later = trace.versions.iter().find(|v| v.place == place && v.transfer != NONE && v.transfer >= statement.first);
+    let later = trace
+        .versions
+        .iter()
+        .find(|v| v.place == place && v.transfer != NONE && v.transfer >= statement.first);
     let told = match later.map(|version| &program.transfers[version.transfer as usize]) {
-        Some(writer) if writer.step > program.transfers[statement.first as usize].step && writer.carries_data() => {
-            told.also(program.origins.span(writer.origin), format!("it is first written by {}", names::this(program, writer)))
+        Some(writer)
+            if writer.step > program.transfers[statement.first as usize].step && writer.carries_data() =>
+        {
+            told.also(
+                program.origins.span(writer.origin),
+                format!("it is first written by {}", names::this(program, writer)),
+            )
         }
         _ => told,
     };

@@ -117,7 +117,9 @@ impl Runner<'_> {
     fn read(&mut self, index: u32, transfer: &Transfer) -> Read {
         let from = self.cells.len();
         self.outcome.memory.read(transfer.source, transfer.low, transfer.high, &mut self.cells);
-        for (piece, cell) in (transfer.low..).zip(&mut self.cells[from..]).filter(|(_, cell)| cell.value == NOTHING) {
+        for (piece, cell) in
+            (transfer.low..).zip(&mut self.cells[from..]).filter(|(_, cell)| cell.value == NOTHING)
+        {
             self.outcome.empty_sources.add(self.program, index, piece);
             cell.value = POISON;
         }

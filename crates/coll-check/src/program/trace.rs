@@ -41,11 +41,8 @@ pub(super) fn trace(program: &Program, values: &mut Values, piece: u32) -> Trace
     for step in program.transfers.chunk_by(|a, b| a.step == b.step) {
         reads.clear();
         for (index, transfer) in (start..).zip(step).filter(|(_, transfer)| concerned(transfer)) {
-            let source = if transfer.kind == Kind::Drop {
-                NONE
-            } else {
-                trace.at(program, values, transfer.source)
-            };
+            let source =
+                if transfer.kind == Kind::Drop { NONE } else { trace.at(program, values, transfer.source) };
             reads.push((index, source));
         }
         for &(index, source) in &reads {

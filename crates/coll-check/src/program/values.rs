@@ -208,9 +208,11 @@ pub(super) struct Leaves {
 
 impl Leaves {
     fn new(contract: &Contract) -> Leaves {
-        let first_block = (0..contract.buffers.len() as u32).map(|buffer| contract.first_block(buffer)).collect();
+        let first_block =
+            (0..contract.buffers.len() as u32).map(|buffer| contract.first_block(buffer)).collect();
         let count = contract.blocks_per_rank().checked_mul(contract.ranks);
-        let count = count.expect("invariant: a contract whose class table fits memory has fewer than 2^32 blocks");
+        let count =
+            count.expect("invariant: a contract whose class table fits memory has fewer than 2^32 blocks");
         Leaves { ranks: contract.ranks, count, first_block }
     }
 

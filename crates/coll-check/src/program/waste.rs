@@ -16,11 +16,8 @@ use coll_ir::{Kind, Place, Program, Transfer};
 /// `resent`, ascending, change nothing: they are told of elsewhere, and do not make what they repeat needless.
 pub(super) fn unread(program: &Program, resent: &[u32]) -> ByStatement {
     let pieces = program.cuts.pieces();
-    let mut live = Live {
-        program,
-        blocks: Blocks::new(&program.contract, pieces, false),
-        slots: SpreadMap::default(),
-    };
+    let mut live =
+        Live { program, blocks: Blocks::new(&program.contract, pieces, false), slots: SpreadMap::default() };
     for ensure in &program.contract.ensures {
         let place = Place { rank: ensure.rank, buffer: ensure.buffer, block: ensure.block };
         live.blocks.write(place, 0, pieces, true).fill(true);
@@ -135,7 +132,10 @@ pub(super) fn sent_twice(program: &Program, values: &mut Values, statement: &Sta
     let told = match first.filter(|&first| first != NONE) {
         Some(first) => {
             let first = &program.transfers[first as usize];
-            told.also(program.origins.span(first.origin), format!("it came with {}", names::this(program, first)))
+            told.also(
+                program.origins.span(first.origin),
+                format!("it came with {}", names::this(program, first)),
+            )
         }
         None => told,
     };
@@ -152,11 +152,16 @@ fn with_others(told: Diagnostic, statement: &Statement) -> Diagnostic {
 /// Tells of a schedule that is neither sparing nor quick: its busiest rank sends or receives more than twice what it
 /// must, and its longest path is more than twice the rounds that are needed. A schedule that sends more in order to
 /// take fewer steps, such as recursive doubling or a direct one, is not blamed: small messages want it.
-pub(super) fn sends_too_much(program: &Program, properties: &Properties, traffic: &[Traffic]) -> Option<Diagnostic> {
+pub(super) fn sends_too_much(
+    program: &Program,
+    properties: &Properties,
+    traffic: &[Traffic],
+) -> Option<Diagnostic> {
     let bounds = &properties.bounds;
     let slow = u64::from(properties.steps) > 2 * u64::from(bounds.rounds_one_port);
     let far_above = |is: Fraction, least: Fraction| {
-        is.numerator() as u128 * least.denominator() as u128 > 2 * least.numerator() as u128 * is.denominator() as u128
+        is.numerator() as u128 * least.denominator() as u128
+            > 2 * least.numerator() as u128 * is.denominator() as u128
     };
     let sent = far_above(properties.sent_max, bounds.sent_max);
     let received = far_above(properties.received_max, bounds.received_max);
@@ -164,7 +169,8 @@ pub(super) fn sends_too_much(program: &Program, properties: &Properties, traffic
         return None;
     }
     let amount = |traffic: &Traffic| if sent { traffic.sent } else { traffic.received };
-    let busiest = (0..).zip(traffic).max_by_key(|&(rank, traffic)| (amount(traffic), std::cmp::Reverse(rank)));
+    let busiest =
+        (0..).zip(traffic).max_by_key(|&(rank, traffic)| (amount(traffic), std::cmp::Reverse(rank)));
     let rank: u32 = busiest.map_or(0, |(rank, _)| rank);
     let (verb, is, least) = if sent {
         ("sends", properties.sent_max, bounds.sent_max)
@@ -183,7 +189,10 @@ pub(super) fn sends_too_much(program: &Program, properties: &Properties, traffic
     Some(
         Diagnostic::new(codes::SENDS_TOO_MUCH, program.origins.span(longest.origin), message)
             .label(format!("among others with {}", names::this(program, longest)))
-            .note(format!("it takes {} steps; {} rounds are needed", properties.steps, bounds.rounds_one_port))
+            .note(format!(
+                "it takes {} steps; {} rounds are needed",
+                properties.steps, bounds.rounds_one_port
+            ))
             .help("cut the buffer with `chunks`, and send each chunk only where it is needed"),
     )
 }

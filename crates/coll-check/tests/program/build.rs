@@ -166,8 +166,11 @@ impl Build {
     }
 }
 
-/// A contract of one buffer `data` in place. `facts`: rank, block, leaves as rank and block.
-pub(crate) fn in_place(ranks: u32, blocks: u32, facts: Vec<(u32, u32, Vec<(u32, u32)>)>) -> Contract {
+/// Rank, block, and the leaves as rank and block that are reduced there.
+pub(crate) type Fact = (u32, u32, Vec<(u32, u32)>);
+
+/// A contract of one buffer `data` in place.
+pub(crate) fn in_place(ranks: u32, blocks: u32, facts: Vec<Fact>) -> Contract {
     let facts = facts.into_iter().map(|(rank, block, leaves)| {
         ((rank, 0, block), leaves.into_iter().map(|(rank, block)| Leaf { rank, buffer: 0, block }).collect())
     });

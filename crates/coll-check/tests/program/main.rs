@@ -55,14 +55,22 @@ fn a_ring_keeps_its_contract_at_the_least_cost_for_every_number_of_ranks() {
         assert_eq!((facts.same_reduction_tree, facts.equal_blocks_only), (true, None));
         assert_eq!(facts.ordered, n <= 1, "chunks of a ring start at different ranks");
     }
-    check_facts(&ring(4, |phase, _, _, chunk| right(phase, chunk)), expect!["6 steps (least 2), sends 3/2 (least 3/2), receives 3/2 (least 3/2), 6 messages, scratch 0, same tree"]);
+    check_facts(
+        &ring(4, |phase, _, _, chunk| right(phase, chunk)),
+        expect![
+            "6 steps (least 2), sends 3/2 (least 3/2), receives 3/2 (least 3/2), 6 messages, scratch 0, same tree"
+        ],
+    );
 }
 
 #[test]
 fn a_loop_that_stops_early_is_blamed_and_not_the_last_write() {
     let n = 4;
-    let first = ring(n, |phase, s, _, chunk| if phase == 0 && s == n - 2 { vec![] } else { right(phase, chunk) });
-    check(&first, expect![[r#"
+    let first =
+        ring(n, |phase, s, _, chunk| if phase == 0 && s == n - 2 { vec![] } else { right(phase, chunk) });
+    check(
+        &first,
+        expect![[r#"
         E0502: rank 0 ends with data[0] = x3: ranks 0, 1 and 2 are missing
           at `send data[(r - s) % n] to (r + 1) % n reduce`: x0 gets no further than this send, in step 1 (s = 1, r = 1), from rank 1 to rank 2
           and `send data[(r + 1 - s) % n] to (r + 1) % n`: what rank 2 has of it is replaced by this send, in step 5 (s = 2, r = 1), from rank 1 to rank 2
@@ -72,9 +80,13 @@ fn a_loop_that_stops_early_is_blamed_and_not_the_last_write() {
           note: xR is what data[0] of rank R holds at the start
           note: the same is true of 15 other places
           help: one more step of this kind, or another send, has to bring x0 to rank 0
-    "#]]);
-    let second = ring(n, |phase, s, _, chunk| if phase == 1 && s == n - 2 { vec![] } else { right(phase, chunk) });
-    check(&second, expect![[r#"
+    "#]],
+    );
+    let second =
+        ring(n, |phase, s, _, chunk| if phase == 1 && s == n - 2 { vec![] } else { right(phase, chunk) });
+    check(
+        &second,
+        expect![[r#"
         E0502: rank 0 ends with data[2] = x0 + x2 + x3: rank 1 is missing
           at `send data[(r + 1 - s) % n] to (r + 1) % n`: x1 gets no further than this send, in step 4 (s = 1, r = 2), from rank 2 to rank 3
           expected: data[2] = x0 + x1 + x2 + x3
@@ -83,15 +95,22 @@ fn a_loop_that_stops_early_is_blamed_and_not_the_last_write() {
           note: xR is what data[2] of rank R holds at the start
           note: the same is true of 3 other places
           help: one more step of this kind, or another send, has to bring x1 to rank 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_is_counted_twice_is_blamed_on_the_second_time() {
-    let reduce_again = ring(4, |phase, s, r, chunk| {
-        if (phase, s, r) == (1, 1, 0) { vec![(Kind::Reduce, chunk)] } else { right(phase, chunk) }
-    });
-    check(&reduce_again, expect![[r#"
+    let reduce_again =
+        ring(
+            4,
+            |phase, s, r, chunk| {
+                if (phase, s, r) == (1, 1, 0) { vec![(Kind::Reduce, chunk)] } else { right(phase, chunk) }
+            },
+        );
+    check(
+        &reduce_again,
+        expect![[r#"
         E0503: rank 1 ends with data[0] = x0 + x0 + x1 + x1 + x2 + x3: rank 0 is counted twice
           at `send data[(r + 1 - s) % n] to (r + 1) % n`: the second time came with this send, in step 4 (s = 1, r = 0), from rank 0 to rank 1
           and `send data[(r - s) % n] to (r + 1) % n reduce`: the first time came with this send, in step 0 (s = 0, r = 0), from rank 0 to rank 1
@@ -100,11 +119,14 @@ fn what_is_counted_twice_is_blamed_on_the_second_time() {
           note: xR is what data[0] of rank R holds at the start
           note: the same is true of 1 other place
           help: send what rank 0 is not in yet, or leave out `reduce` where what arrives is already complete
-    "#]]);
+    "#]],
+    );
     let doubled = ring(4, |phase, s, r, chunk| {
         if (phase, s, r) == (0, 1, 2) { vec![(Kind::Reduce, chunk); 2] } else { right(phase, chunk) }
     });
-    check(&doubled, expect![[r#"
+    check(
+        &doubled,
+        expect![[r#"
         E0503: rank 0 ends with data[1] = x0 + x1 + x1 + x2 + x2 + x3: rank 1 is counted twice
           at `send data[(r - s) % n] to (r + 1) % n reduce`: the second time came with this send, in step 1 (s = 1, r = 2), from rank 2 to rank 3
           and `send data[(r - s) % n] to (r + 1) % n reduce`: the first time came with this send, in step 1 (s = 1, r = 2), from rank 2 to rank 3
@@ -113,13 +135,16 @@ fn what_is_counted_twice_is_blamed_on_the_second_time() {
           note: xR is what data[1] of rank R holds at the start
           note: the same is true of 3 other places
           help: send what rank 1 is not in yet, or leave out `reduce` where what arrives is already complete
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_reduce_that_was_forgotten_is_where_values_are_lost() {
     let build = ring(3, |_, _, _, chunk| vec![(Kind::Move, chunk)]);
-    check(&build, expect![[r#"
+    check(
+        &build,
+        expect![[r#"
         E0502: rank 0 ends with data[0] = x0: ranks 1 and 2 are missing
           at `send data[(r - s) % n] to (r + 1) % n reduce`: x2 is lost on rank 2 by this send, in step 1 (s = 1, r = 1), from rank 1 to rank 2
           expected: data[0] = x0 + x1 + x2
@@ -127,7 +152,8 @@ fn a_reduce_that_was_forgotten_is_where_values_are_lost() {
           note: xR is what data[0] of rank R holds at the start
           note: the same is true of 8 other places
           help: add to it with `reduce`, or send x2 on before it is replaced
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -136,7 +162,9 @@ fn a_wrong_index_is_told_by_what_it_does() {
         let wrong = (phase, s, r) == (0, 2, 1);
         right(phase, if wrong { (chunk + 1) % 4 } else { chunk })
     });
-    check(&build, expect![[r#"
+    check(
+        &build,
+        expect![[r#"
         E0502: rank 0 ends with data[3] = x2: ranks 0, 1 and 3 are missing
           at `send data[(r - s) % n] to (r + 1) % n reduce`: x0 gets no further than this send, in step 1 (s = 1, r = 0), from rank 0 to rank 1
           and `send data[(r + 1 - s) % n] to (r + 1) % n`: what rank 1 has of it is replaced by this send, in step 5 (s = 2, r = 0), from rank 0 to rank 1
@@ -146,7 +174,8 @@ fn a_wrong_index_is_told_by_what_it_does() {
           note: xR is what data[3] of rank R holds at the start
           note: the same is true of 3 other places
           help: one more step of this kind, or another send, has to bring x0 to rank 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -156,7 +185,9 @@ fn a_rank_that_never_sends_is_named() {
     for r in [1, 2] {
         build.whole("send data from r to 0 reduce", &[("r", r as i64)], Kind::Reduce, (r, 0, 0), (0, 0, 0));
     }
-    check(&build, expect![[r#"
+    check(
+        &build,
+        expect![[r#"
         E0502: rank 0 ends with data = x0 + x1 + x2: rank 3 is missing
           at `send data from r to 0 reduce`: the last write is this send, in step 0 (r = 2), from rank 2 to rank 0
           expected: data = x0 + x1 + x2 + x3
@@ -164,7 +195,8 @@ fn a_rank_that_never_sends_is_named() {
           note: rank 3 never sends x3
           note: xR is what data of rank R holds at the start
           help: send x3 from rank 3 on its way to rank 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -174,14 +206,21 @@ fn transfers_of_a_step_read_what_was_there_as_it_began() {
     build.step();
     build.whole("send data to 1 - r", &[("r", 0)], Kind::Move, (0, 0, 0), (1, 0, 0));
     build.whole("send data to 1 - r", &[("r", 1)], Kind::Move, (1, 0, 0), (0, 0, 0));
-    check_facts(&build, expect!["1 steps (least 1), sends 1 (least 1), receives 1 (least 1), 1 messages, scratch 0, ordered, same tree"]);
+    check_facts(
+        &build,
+        expect![
+            "1 steps (least 1), sends 1 (least 1), receives 1 (least 1), 1 messages, scratch 0, ordered, same tree"
+        ],
+    );
     let swapped = in_place(2, 1, vec![(0, 0, vec![(1, 0)]), (1, 0, vec![(0, 0)])]);
     let mut build = Build::new(swapped, 1);
     for r in 0..2 {
         build.step();
         build.whole("send data to 1 - r", &[("r", r)], Kind::Move, (r as u32, 0, 0), (1 - r as u32, 0, 0));
     }
-    check(&build, expect![[r#"
+    check(
+        &build,
+        expect![[r#"
         E0505: rank 0 ends with data = x0 and not x1
           at `send data to 1 - r`: put there by this send, in step 1 (r = 1), from rank 1 to rank 0
           and `send data to 1 - r`: what rank 1 has of it is replaced by this send, in step 0 (r = 0), from rank 0 to rank 1
@@ -190,7 +229,8 @@ fn transfers_of_a_step_read_what_was_there_as_it_began() {
           note: no rank holds x1 at the end
           note: xR is what data of rank R holds at the start
           help: check what this transfer reads and where it writes
-    "#]]);
+    "#]],
+    );
 }
 
 fn scan(n: u32, kind: Kind) -> Build {
@@ -207,8 +247,18 @@ fn scan(n: u32, kind: Kind) -> Build {
 
 #[test]
 fn a_scan_keeps_rank_order_only_if_what_arrives_goes_left() {
-    check_facts(&scan(6, Kind::ReduceLeft), expect!["2 steps (least 3), sends 3 (least 1), receives 3 (least 1), 3 messages, scratch 0, ordered, same tree"]);
-    check_facts(&scan(6, Kind::Reduce), expect!["2 steps (least 3), sends 3 (least 1), receives 3 (least 1), 3 messages, scratch 0, same tree"]);
+    check_facts(
+        &scan(6, Kind::ReduceLeft),
+        expect![
+            "2 steps (least 3), sends 3 (least 1), receives 3 (least 1), 3 messages, scratch 0, ordered, same tree"
+        ],
+    );
+    check_facts(
+        &scan(6, Kind::Reduce),
+        expect![
+            "2 steps (least 3), sends 3 (least 1), receives 3 (least 1), 3 messages, scratch 0, same tree"
+        ],
+    );
 }
 
 #[test]
@@ -221,7 +271,12 @@ fn recursive_doubling_has_one_tree_up_to_commutation() {
             build.whole("send data to r ^ d reduce", &bindings, Kind::Reduce, (r, 0, 0), (r ^ d, 0, 0));
         }
     }
-    check_facts(&build, expect!["3 steps (least 3), sends 3 (least 7/4), receives 3 (least 7/4), 3 messages, scratch 0, same tree"]);
+    check_facts(
+        &build,
+        expect![
+            "3 steps (least 3), sends 3 (least 7/4), receives 3 (least 7/4), 3 messages, scratch 0, same tree"
+        ],
+    );
 }
 
 #[test]
@@ -233,7 +288,10 @@ fn one_shot_in_place_has_a_tree_of_its_own_on_each_rank() {
             build.whole("send data to q reduce", &[("r", r as i64)], Kind::Reduce, (r, 0, 0), (q, 0, 0));
         }
     }
-    check_facts(&build, expect!["1 steps (least 2), sends 3 (least 3/2), receives 3 (least 3/2), 3 messages, scratch 0"]);
+    check_facts(
+        &build,
+        expect!["1 steps (least 2), sends 3 (least 3/2), receives 3 (least 3/2), 3 messages, scratch 0"],
+    );
 }
 
 fn barrier(n: u32, rounds: u32) -> Build {
@@ -243,7 +301,12 @@ fn barrier(n: u32, rounds: u32) -> Build {
     for k in 0..rounds {
         build.step();
         for r in 0..n {
-            build.signal("signal (r + (1 << k)) % n", &[("k", k as i64), ("r", r as i64)], r, (r + (1 << k)) % n);
+            build.signal(
+                "signal (r + (1 << k)) % n",
+                &[("k", k as i64), ("r", r as i64)],
+                r,
+                (r + (1 << k)) % n,
+            );
         }
     }
     build
@@ -257,16 +320,26 @@ fn a_barrier_of_enough_rounds_holds_and_one_round_less_does_not() {
         assert_eq!(barrier(n, rounds).prove().properties.steps, rounds);
         assert!(n == 1 || !barrier(n, rounds - 1).prove().ok());
     }
-    check_facts(&barrier(5, 3), expect!["3 steps (least 3), sends 0 (least 0), receives 0 (least 0), 3 messages, scratch 0, ordered, same tree"]);
-    check(&barrier(5, 2), expect![[r#"
+    check_facts(
+        &barrier(5, 3),
+        expect![
+            "3 steps (least 3), sends 0 (least 0), receives 0 (least 0), 3 messages, scratch 0, ordered, same tree"
+        ],
+    );
+    check(
+        &barrier(5, 2),
+        expect![[r#"
         E0506: rank 0 may leave before rank 1 has entered
           at `signal (r + (1 << k)) % n`: word of rank 1 gets no further than this signal, in step 1 (k = 1, r = 1), from rank 1 to rank 3
           expected: rank 0 hears, by signals, of rank 1
           found: rank 0 hears of ranks 2, 3 and 4
           note: the same is true of 4 other pairs of ranks
           help: one more step of this kind, or another signal, has to carry it to rank 0
-    "#]]);
-    check(&barrier(2, 0), expect![[r#"
+    "#]],
+    );
+    check(
+        &barrier(2, 0),
+        expect![[r#"
         E0506: rank 0 may leave before rank 1 has entered
           expected: rank 0 hears, by signals, of rank 1
           found: rank 0 hears of no rank
@@ -274,7 +347,8 @@ fn a_barrier_of_enough_rounds_holds_and_one_round_less_does_not() {
           note: rank 1 never signals
           note: the same is true of 1 other pair of ranks
           help: one more step of this kind, or another signal, has to carry it to rank 0
-    "#]]);
+    "#]],
+    );
 }
 
 /// Rank 0's data to all, by a tree; rank 0 alone is given anything.
@@ -286,7 +360,13 @@ fn tree(n: u32, rounds: u32) -> Build {
         build.step();
         let d = 1 << k;
         for v in (0..d).filter(|v| v + d < n) {
-            build.whole("send data to v + d", &[("k", k as i64), ("v", v as i64)], Kind::Move, (v, 0, 0), (v + d, 0, 0));
+            build.whole(
+                "send data to v + d",
+                &[("k", k as i64), ("v", v as i64)],
+                Kind::Move,
+                (v, 0, 0),
+                (v + d, 0, 0),
+            );
         }
     }
     build
@@ -294,8 +374,15 @@ fn tree(n: u32, rounds: u32) -> Build {
 
 #[test]
 fn a_broadcast_that_stops_early_leaves_ranks_with_nothing() {
-    check_facts(&tree(6, 3), expect!["2 steps (least 3), sends 3 (least 1), receives 1 (least 1), 3 messages, scratch 0, ordered, same tree"]);
-    check(&tree(6, 2), expect![[r#"
+    check_facts(
+        &tree(6, 3),
+        expect![
+            "2 steps (least 3), sends 3 (least 1), receives 1 (least 1), 3 messages, scratch 0, ordered, same tree"
+        ],
+    );
+    check(
+        &tree(6, 2),
+        expect![[r#"
         E0501: rank 4 ends with nothing in data
           at `send data to v + d`: 0.data gets no further than this send, in step 1 (k = 1, v = 0), from rank 0 to rank 2
           expected: data = 0.data
@@ -303,7 +390,8 @@ fn a_broadcast_that_stops_early_leaves_ranks_with_nothing() {
           note: ranks 0, 1, 2 and 3 hold 0.data at the end, in data
           note: the same is true of 1 other place
           help: one more step of this kind, or another send, has to bring 0.data to rank 4
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -315,7 +403,9 @@ fn reading_what_holds_nothing_says_why_it_holds_nothing() {
     never.whole("send data from 2 to 3 reduce", &[], Kind::Reduce, (2, 0, 0), (3, 0, 0));
     never.step();
     never.whole("send data to 2", &[], Kind::Move, (0, 0, 0), (2, 0, 0));
-    check(&never, expect![[r#"
+    check(
+        &never,
+        expect![[r#"
         E0450: rank 0 reads tmp[1, 0], which holds nothing
           at `send tmp[1, 0] to r + 1 as data`: read by this send, in step 0 (r = 0), from rank 0 to rank 1
           note: nothing is written into this slot before
@@ -331,14 +421,17 @@ fn reading_what_holds_nothing_says_why_it_holds_nothing() {
           at `send data from 2 to 3 reduce`: reduced by this send, in step 1, from rank 2 to rank 3
           note: the contract gives rank 3 nothing there, and nothing is written there before
           help: the first to come is a plain write: leave out `reduce` there
-    "#]]);
+    "#]],
+    );
     let mut dropped = tree(2, 0);
     dropped.step();
     dropped.whole("scatter.binomial(data)", &[], Kind::Drop, (0, 0, 0), (0, 0, 0));
     dropped.step();
     dropped.whole("send data to 1", &[], Kind::Move, (0, 0, 0), (1, 0, 0));
     dropped.whole("send data to 0 reduce", &[], Kind::Reduce, (1, 0, 0), (0, 0, 0));
-    check(&dropped, expect![[r#"
+    check(
+        &dropped,
+        expect![[r#"
         E0450: rank 0 reads data, which holds nothing
           at `send data to 1`: read by this send, in step 1, from rank 0 to rank 1
           and `scatter.binomial(data)`: the contract of this call says nothing of it: it holds nothing afterwards
@@ -353,7 +446,8 @@ fn reading_what_holds_nothing_says_why_it_holds_nothing() {
           at `send data to 0 reduce`: reduced by this send, in step 1, from rank 1 to rank 0
           and `scatter.binomial(data)`: the contract of this call says nothing of it: it holds nothing afterwards
           help: the first to come is a plain write: leave out `reduce` there
-    "#]]);
+    "#]],
+    );
 }
 
 fn exchange(n: u32) -> Contract {
@@ -371,7 +465,13 @@ fn direct(n: u32, twist: impl Fn(u32, u32) -> (At, At)) -> Build {
     for r in 0..n {
         for q in 0..n {
             let (from, to) = twist(r, q);
-            build.whole("send input[q] to q as output[r]", &[("r", r as i64), ("q", q as i64)], Kind::Move, from, to);
+            build.whole(
+                "send input[q] to q as output[r]",
+                &[("r", r as i64), ("q", q as i64)],
+                Kind::Move,
+                from,
+                to,
+            );
         }
     }
     build
@@ -379,16 +479,24 @@ fn direct(n: u32, twist: impl Fn(u32, u32) -> (At, At)) -> Build {
 
 #[test]
 fn blocks_are_named_before_pieces_and_wrong_ones_are_told_apart() {
-    check_facts(&direct(3, |r, q| ((r, 0, q), (q, 1, r))), expect!["1 steps (least 2), sends 2/3 (least 2/3), receives 2/3 (least 2/3), 2 messages, scratch 0, ordered, same tree"]);
+    check_facts(
+        &direct(3, |r, q| ((r, 0, q), (q, 1, r))),
+        expect![
+            "1 steps (least 2), sends 2/3 (least 2/3), receives 2/3 (least 2/3), 2 messages, scratch 0, ordered, same tree"
+        ],
+    );
     let wrong = |r, q| if (r, q) == (1, 2) { ((1, 0, 0), (2, 1, 1)) } else { ((r, 0, q), (q, 1, r)) };
-    check(&direct(3, wrong), expect![[r#"
+    check(
+        &direct(3, wrong),
+        expect![[r#"
         E0505: rank 2 ends with output[1] = 1.input[0] and not 1.input[2]
           at `send input[q] to q as output[r]`: put there by this send, in step 0 (r = 1, q = 2), from rank 1 to rank 2
           expected: output[1] = 1.input[2]
           found: output[1] = 1.input[0]
           note: rank 1 holds 1.input[2] at the end, in input[2]
           help: check what this transfer reads and where it writes
-    "#]]);
+    "#]],
+    );
     assert!(direct(3, wrong).prove().properties.equal_blocks_only.is_some());
 }
 
@@ -399,13 +507,16 @@ fn what_does_not_belong_is_blamed_on_what_brought_it() {
     build.step();
     build.whole("send data[0] to 1 as data[1] reduce", &[], Kind::Reduce, (0, 0, 0), (1, 0, 1));
     build.whole("send data[0] to 0 reduce", &[], Kind::Reduce, (1, 0, 0), (0, 0, 0));
-    check(&build, expect![[r#"
+    check(
+        &build,
+        expect![[r#"
         E0504: rank 1 ends with data[1] = 0.data[0] + 1.data[1]: 0.data[0] does not belong
           at `send data[0] to 1 as data[1] reduce`: 0.data[0] came with this send, in step 0, from rank 0 to rank 1
           expected: data[1] = 0.data[1] + 1.data[1]
           found: data[1] = 0.data[0] + 1.data[1]
           help: check the indices on both sides of this transfer: what it reduces belongs to another place
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -414,14 +525,17 @@ fn pieces_of_uneven_cuts_are_named_by_fractions() {
     build.step();
     build.some("send data[0] to 1", &[], Kind::Move, (0, 0, 0), (1, 0, 0), 0..1);
     build.some("send data[2] to 1", &[], Kind::Move, (0, 0, 0), (1, 0, 0), 2..3);
-    check(&build, expect![[r#"
+    check(
+        &build,
+        expect![[r#"
         E0501: rank 1 ends with nothing in data 1/3..1/2
           at `send data[2] to 1`: the last step is this
           expected: data 1/3..1/2 = 0.data 1/3..1/2
           found: data 1/3..1/2 = nothing
           note: nothing is ever written there, and rank 0 never sends 0.data 1/3..1/2
           help: send 0.data 1/3..1/2 from rank 0 on its way to rank 1
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -429,18 +543,23 @@ fn needless_work_is_warned_of() {
     let mut build = tree(3, 2);
     build.step();
     build.whole("send data from 0 to 1", &[], Kind::Move, (0, 0, 0), (1, 0, 0));
-    check(&build, expect![[r#"
+    check(
+        &build,
+        expect![[r#"
         W0702: rank 1 has data already when it is sent again
           at `send data from 0 to 1`: sent again by this send, in step 2, from rank 0 to rank 1
           and `send data to v + d`: it came with this send, in step 0 (k = 0, v = 0), from rank 0 to rank 1
           help: leave the second one out
-    "#]]);
+    "#]],
+    );
     let mut build = tree(3, 2).scratch("tmp", &[]);
     build.step();
     build.whole("send data from 1 to 2 as tmp", &[], Kind::Move, (1, 0, 0), (2, 1, 0));
     build.step();
     build.whole("copy tmp to tmp", &[], Kind::Move, (2, 1, 0), (2, 1, 0));
-    check(&build, expect![[r#"
+    check(
+        &build,
+        expect![[r#"
         W0701: nobody reads what rank 2 gets in tmp
           at `send data from 1 to 2 as tmp`: brought by this send, in step 2, from rank 1 to rank 2
           help: leave this transfer out, with a narrower `where` or range
@@ -448,7 +567,8 @@ fn needless_work_is_warned_of() {
         W0701: nobody reads what rank 2 gets in tmp
           at `copy tmp to tmp`: brought by this copy, in step 3, on rank 2
           help: leave this transfer out, with a narrower `where` or range
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -460,25 +580,39 @@ fn only_a_schedule_that_is_neither_sparing_nor_quick_is_warned_of_its_cost() {
         build.step();
         for r in 0..n {
             let from = if s == 0 { (r, 0, 0) } else { (r, 1, (s - 1) % 2) };
-            build.whole("send tmp[s % 2] to (r + 1) % n", &[("s", s as i64)], Kind::Move, from, ((r + 1) % n, 1, s % 2));
+            build.whole(
+                "send tmp[s % 2] to (r + 1) % n",
+                &[("s", s as i64)],
+                Kind::Move,
+                from,
+                ((r + 1) % n, 1, s % 2),
+            );
         }
         build.step();
         for r in 0..n {
             build.whole("reduce tmp[s % 2] into data", &[], Kind::Reduce, (r, 1, s % 2), (r, 0, 0));
         }
     }
-    check(&build, expect![[r#"
+    check(
+        &build,
+        expect![[r#"
         W0703: rank 0 sends 7 times the size of `data`, where 1.75 times the size would do
           at `send tmp[s % 2] to (r + 1) % n`: among others with this send, in step 12 (s = 6), from rank 0 to rank 1
           note: it takes 7 steps; 3 rounds are needed
           help: cut the buffer with `chunks`, and send each chunk only where it is needed
-    "#]]);
-    check_facts(&build, expect!["7 steps (least 3), sends 7 (least 7/4), receives 7 (least 7/4), 7 messages, scratch 2"]);
+    "#]],
+    );
+    check_facts(
+        &build,
+        expect!["7 steps (least 3), sends 7 (least 7/4), receives 7 (least 7/4), 7 messages, scratch 2"],
+    );
 }
 
 #[test]
 fn a_program_without_transfers_is_judged_too() {
-    check(&Build::new(sum_everywhere(2), 1), expect![[r#"
+    check(
+        &Build::new(sum_everywhere(2), 1),
+        expect![[r#"
         E0502: rank 0 ends with data = x0: rank 1 is missing
           expected: data = x0 + x1
           found: data = x0
@@ -487,7 +621,8 @@ fn a_program_without_transfers_is_judged_too() {
           note: xR is what data of rank R holds at the start
           note: the same is true of 1 other place
           help: send x1 from rank 1 on its way to rank 0
-    "#]]);
+    "#]],
+    );
     assert!(Build::new(sum_everywhere(1), 1).prove().ok());
     assert!(Build::new(sum_everywhere(0), 1).prove().ok());
 }

@@ -17,7 +17,7 @@ fn all_reduce(ranks: u32) -> Contract {
 }
 
 /// A reduce-scatter round the ring, then an all-gather; sends follow receives byte by byte.
-pub fn ring(n: u32) -> Plan {
+pub(crate) fn ring(n: u32) -> Plan {
     let parts = (0..n).map(|r| ring_part(n, r)).collect();
     plan("allreduce.ring", all_reduce(n), n, parts)
 }
@@ -51,7 +51,7 @@ fn ring_part(n: u32, r: u32) -> Part {
 }
 
 /// Two ranks send each other all they have; what comes is staged in a slot until the own data has gone out.
-pub fn exchange() -> Plan {
+pub(crate) fn exchange() -> Plan {
     let parts = (0..2).map(|r| {
         let mut part = Part::new(r);
         part.slot(0, 0, 1);
@@ -69,7 +69,7 @@ pub fn exchange() -> Plan {
 }
 
 /// Rank 0 sends down a chain, piece by piece; every rank passes on what has come so far.
-pub fn chain(n: u32, pieces: u32) -> Plan {
+pub(crate) fn chain(n: u32, pieces: u32) -> Plan {
     let mut promise =
         Promise::new("broadcast", n).buffer("data", BufferRole::InOut, 1, Blocks::Listed(vec![(0, 0)]));
     (0..n).for_each(|rank| promise.ensure(rank, 0, 0, Value::Copy(leaf(0, 0, 0))));
@@ -84,7 +84,9 @@ pub fn chain(n: u32, pieces: u32) -> Plan {
             );
         } else {
             part.lane();
-            (0..pieces).for_each(|k| drop(part.step(r - 1).recv(r - 1, &piece(OUT, k), &[])));
+            for k in 0..pieces {
+                part.step(r - 1).recv(r - 1, &piece(OUT, k), &[]);
+            }
         }
         if r + 1 < n {
             part.lane();
@@ -103,7 +105,7 @@ pub fn chain(n: u32, pieces: u32) -> Plan {
 
 /// Up a chain to rank 0; what lies between is in memory that nothing is promised about. The far end is the right
 /// operand, so that order is kept.
-pub fn reduce_chain(n: u32) -> Plan {
+pub(crate) fn reduce_chain(n: u32) -> Plan {
     let mut promise = Promise::new("reduce", n).buffer("data", BufferRole::InOut, 1, Blocks::All);
     promise.ensure(0, 0, 0, Value::Reduce((0..n).map(|q| leaf(q, 0, 0)).collect()));
     let parts = (0..n).map(|r| {
@@ -112,14 +114,14 @@ pub fn reduce_chain(n: u32) -> Plan {
         let target = whole(if r == 0 { OUT } else { TMP });
         let last = r + 1 == n;
         match (last, r) {
-            (true, 0) => drop(part.lane().op(Action::Copy, [&whole(IN), &[], &target], &[])),
-            (true, _) => drop(part.lane().send(r - 1, &whole(IN), &[])),
-            (false, 0) => drop(part.lane().fold(1, false, &whole(IN), &target, &[])),
+            (true, 0) => part.lane().op(Action::Copy, [&whole(IN), &[], &target], &[]),
+            (true, _) => part.lane().send(r - 1, &whole(IN), &[]),
+            (false, 0) => part.lane().fold(1, false, &whole(IN), &target, &[]),
             (false, _) => {
                 let folded = part.lane().fold(r + 1, false, &whole(IN), &target, &[]);
-                part.lane().send(r - 1, &target, &[along(folded)]);
+                part.lane().send(r - 1, &target, &[along(folded)])
             }
-        }
+        };
         part
     });
     let parts = parts.collect();
@@ -127,7 +129,7 @@ pub fn reduce_chain(n: u32) -> Plan {
 }
 
 /// Everybody sends its block to everybody; blocks have counts of their own.
-pub fn all_gather(n: u32) -> Plan {
+pub(crate) fn all_gather(n: u32) -> Plan {
     let given = Blocks::Listed((0..n).map(|r| (r, r)).collect());
     let mut promise = Promise::new("allgather", n).buffer("data", BufferRole::InOut, n, given);
     (0..n).for_each(|r| (0..n).for_each(|q| promise.ensure(r, 0, q, Value::Copy(leaf(q, 0, q)))));
@@ -147,7 +149,7 @@ pub fn all_gather(n: u32) -> Plan {
 }
 
 /// Everybody sends everybody else a block of its own; every pair has its own count.
-pub fn all_to_all(n: u32) -> Plan {
+pub(crate) fn all_to_all(n: u32) -> Plan {
     let mut promise = Promise::new("alltoall", n).buffer("input", BufferRole::In, n, Blocks::All).buffer(
         "output",
         BufferRole::Out,
@@ -173,7 +175,7 @@ pub fn all_to_all(n: u32) -> Plan {
 }
 
 /// The sum of all ranks up to one's own, in order, up a chain.
-pub fn scan_chain(n: u32) -> Plan {
+pub(crate) fn scan_chain(n: u32) -> Plan {
     let mut promise = Promise::new("scan", n).buffer("data", BufferRole::InOut, 1, Blocks::All);
     for rank in 0..n {
         promise.ensure(rank, 0, 0, Value::Reduce((0..=rank).map(|q| leaf(q, 0, 0)).collect()));
@@ -196,7 +198,7 @@ pub fn scan_chain(n: u32) -> Plan {
 }
 
 /// A foreign habit: both ranks send three messages before they receive any.
-pub fn eager(slots: u32) -> Plan {
+pub(crate) fn eager(slots: u32) -> Plan {
     let given = Blocks::Listed(vec![(0, 0), (1, 1)]);
     let mut promise = Promise::new("allgather", 2).buffer("data", BufferRole::InOut, 2, given);
     (0..2).for_each(|r| (0..2).for_each(|q| promise.ensure(r, 0, q, Value::Copy(leaf(q, 0, q)))));
@@ -204,8 +206,12 @@ pub fn eager(slots: u32) -> Plan {
         let mut part = Part::new(r);
         let piece = |store, block, k| [region(store, block, k..k + 1, 0)];
         part.lane();
-        (0..3).for_each(|k| drop(part.step(k).send(1 - r, &piece(IN, r, k), &[])));
-        (0..3).for_each(|k| drop(part.step(k).recv(1 - r, &piece(OUT, 1 - r, k), &[])));
+        for k in 0..3 {
+            part.step(k).send(1 - r, &piece(IN, r, k), &[]);
+        }
+        for k in 0..3 {
+            part.step(k).recv(1 - r, &piece(OUT, 1 - r, k), &[]);
+        }
         let whole = |store| [region(store, r, 0..3, 0)];
         part.lane().op(Action::Copy, [&whole(IN), &[], &whole(OUT)], &[]);
         part
@@ -215,7 +221,7 @@ pub fn eager(slots: u32) -> Plan {
 }
 
 /// Every rank signals every other.
-pub fn barrier(n: u32) -> Plan {
+pub(crate) fn barrier(n: u32) -> Plan {
     let mut promise = Promise::new("barrier", n);
     promise.contract.after =
         (0..n).flat_map(|r| (0..n).filter(move |q| *q != r).map(move |q| (r, q))).collect();

@@ -3,25 +3,25 @@
 
 #![allow(dead_code)]
 
-pub mod library;
+pub(crate) mod library;
 
 use coll_base::{DType, Fraction, RedOp};
 use coll_contract::{
     Blocks, BufferDecl, BufferRole, ClassId, Classes, Contract, Ensure, Leaf, Value, ValueId,
 };
 use coll_exec::world::World;
-use coll_exec::{Binding, Bound, BufferMemory, Placement, RunError};
+use coll_exec::{Binding, Bound, BufferMemory, Fault, Interest, Link, Placement, RunError, Transport};
 use coll_kernel::Reducer;
 use coll_kernel::oracle::{self, Scalar};
 use coll_plan::{Action, Lane, Line, Op, OpId, Plan, RankPlan, Region, Run, Shape, SlotDecl, Store, Wait};
 
 /// A contract under construction.
-pub struct Promise {
-    pub contract: Contract,
+pub(crate) struct Promise {
+    pub(crate) contract: Contract,
 }
 
 impl Promise {
-    pub fn new(collective: &str, ranks: u32) -> Promise {
+    pub(crate) fn new(collective: &str, ranks: u32) -> Promise {
         let classes = Classes { count: 0, table: Vec::new() };
         Promise {
             contract: Contract {
@@ -38,13 +38,13 @@ impl Promise {
         }
     }
 
-    pub fn buffer(mut self, name: &str, role: BufferRole, blocks: u32, given: Blocks) -> Promise {
+    pub(crate) fn buffer(mut self, name: &str, role: BufferRole, blocks: u32, given: Blocks) -> Promise {
         self.contract.buffers.push(BufferDecl { name: name.into(), role, blocks });
         self.contract.given.push(given);
         self
     }
 
-    pub fn ensure(&mut self, rank: u32, buffer: u32, block: u32, value: Value) {
+    pub(crate) fn ensure(&mut self, rank: u32, buffer: u32, block: u32, value: Value) {
         let known = self.contract.values.iter().position(|other| *other == value);
         let value = known.unwrap_or_else(|| {
             self.contract.values.push(value);
@@ -54,7 +54,7 @@ impl Promise {
     }
 
     /// Ends with the class of each block on each rank; ids are numbered anew by first appearance.
-    pub fn classes(mut self, class: impl Fn(u32, u32, u32) -> u32) -> Contract {
+    pub(crate) fn classes(mut self, class: impl Fn(u32, u32, u32) -> u32) -> Contract {
         let mut known: Vec<u32> = Vec::new();
         for rank in 0..self.contract.ranks {
             for (buffer, decl) in self.contract.buffers.clone().iter().enumerate() {
@@ -74,18 +74,18 @@ impl Promise {
     }
 }
 
-pub fn leaf(rank: u32, buffer: u32, block: u32) -> Leaf {
+pub(crate) fn leaf(rank: u32, buffer: u32, block: u32) -> Leaf {
     Leaf { rank, buffer, block }
 }
 
 /// A rank's part under construction. Operations are added lane by lane.
-pub struct Part {
-    pub part: RankPlan,
+pub(crate) struct Part {
+    pub(crate) part: RankPlan,
     step: u32,
 }
 
 impl Part {
-    pub fn new(rank: u32) -> Part {
+    pub(crate) fn new(rank: u32) -> Part {
         let part = RankPlan {
             rank,
             slots: Vec::new(),
@@ -97,31 +97,31 @@ impl Part {
         Part { part, step: 0 }
     }
 
-    pub fn lane(&mut self) -> &mut Part {
+    pub(crate) fn lane(&mut self) -> &mut Part {
         let at = self.part.ops.len() as OpId;
         self.part.lanes.push(Lane { start: at, end: at });
         self
     }
 
-    pub fn step(&mut self, step: u32) -> &mut Part {
+    pub(crate) fn step(&mut self, step: u32) -> &mut Part {
         self.step = step;
         self
     }
 
-    pub fn slot(&mut self, class: ClassId, low: u32, high: u32) {
+    pub(crate) fn slot(&mut self, class: ClassId, low: u32, high: u32) {
         self.part.slots.push(SlotDecl { shapes: vec![Shape { class, low, high }] });
     }
 
-    pub fn send(&mut self, peer: u32, source: &[Region], waits: &[Wait]) -> OpId {
+    pub(crate) fn send(&mut self, peer: u32, source: &[Region], waits: &[Wait]) -> OpId {
         self.op(Action::Send { peer, channel: 0 }, [source, &[], &[]], waits)
     }
 
-    pub fn recv(&mut self, peer: u32, target: &[Region], waits: &[Wait]) -> OpId {
+    pub(crate) fn recv(&mut self, peer: u32, target: &[Region], waits: &[Wait]) -> OpId {
         self.op(Action::Recv { peer, channel: 0 }, [&[], &[], target], waits)
     }
 
     /// Receives and reduces.
-    pub fn fold(
+    pub(crate) fn fold(
         &mut self,
         peer: u32,
         left: bool,
@@ -132,7 +132,7 @@ impl Part {
         self.op(Action::RecvReduce { peer, channel: 0, left }, [&[], operand, target], waits)
     }
 
-    pub fn op(&mut self, action: Action, sides: [&[Region]; 3], waits: &[Wait]) -> OpId {
+    pub(crate) fn op(&mut self, action: Action, sides: [&[Region]; 3], waits: &[Wait]) -> OpId {
         let [source, operand, target] = sides.map(|regions| {
             let start = self.part.regions.len() as u32;
             self.part.regions.extend(regions);
@@ -148,20 +148,20 @@ impl Part {
     }
 }
 
-pub fn region(store: Store, block: u32, pieces: std::ops::Range<u32>, class: ClassId) -> Region {
+pub(crate) fn region(store: Store, block: u32, pieces: std::ops::Range<u32>, class: ClassId) -> Region {
     Region { store, block, low: pieces.start, high: pieces.end, class }
 }
 
-pub fn after(op: OpId) -> Wait {
+pub(crate) fn after(op: OpId) -> Wait {
     Wait { op, along: false }
 }
 
-pub fn along(op: OpId) -> Wait {
+pub(crate) fn along(op: OpId) -> Wait {
     Wait { op, along: true }
 }
 
 /// Line k of `hand.coll` is step k's.
-pub fn plan(name: &str, contract: Contract, pieces: u32, parts: Vec<Part>) -> Plan {
+pub(crate) fn plan(name: &str, contract: Contract, pieces: u32, parts: Vec<Part>) -> Plan {
     let lines = (0..64).map(|line| Line { file: "hand.coll".into(), line: line + 1 }).collect();
     Plan {
         name: name.into(),
@@ -179,12 +179,12 @@ pub fn plan(name: &str, contract: Contract, pieces: u32, parts: Vec<Part>) -> Pl
 
 /// A call of a plan on all ranks.
 #[derive(Clone, Copy)]
-pub struct Call<'a> {
-    pub plan: &'a Plan,
-    pub dtype: DType,
-    pub op: RedOp,
-    pub counts: &'a [u64],
-    pub in_place: bool,
+pub(crate) struct Call<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) dtype: DType,
+    pub(crate) op: RedOp,
+    pub(crate) counts: &'a [u64],
+    pub(crate) in_place: bool,
 }
 
 /// One buffer of one rank, with guard bytes beyond both ends.
@@ -198,7 +198,7 @@ const GUARD_BYTE: u8 = 0xa5;
 
 impl Call<'_> {
     /// Runs operations 0..rounds in a world and checks every ensured element and every byte that must not change.
-    pub fn check(&self, world: World, rounds: u64) {
+    pub(crate) fn check(&self, world: World, rounds: u64) {
         let (results, buffers) = self.run(world, rounds);
         for result in results {
             result.unwrap_or_else(|error| panic!("{}: {error}", self.title()));
@@ -211,7 +211,7 @@ impl Call<'_> {
     }
 
     /// Runs it and says how each rank ended.
-    pub fn ends(&self, world: World) -> Vec<Result<(), RunError>> {
+    pub(crate) fn ends(&self, world: World) -> Vec<Result<(), RunError>> {
         self.run(world, 1).0
     }
 
@@ -227,7 +227,7 @@ impl Call<'_> {
         (results, owned)
     }
 
-    pub fn bind(&self, rank: u32) -> Bound {
+    pub(crate) fn bind(&self, rank: u32) -> Bound {
         let reducer = Reducer::builtin(self.op, self.dtype).unwrap();
         let placements: Vec<Placement> =
             (0..self.plan.contract.buffers.len()).map(|at| self.placement(at)).collect();
@@ -245,7 +245,7 @@ impl Call<'_> {
         bound.unwrap_or_else(|error| panic!("{}: {error}", self.title()))
     }
 
-    fn placement(&self, buffer: usize) -> Placement {
+    pub(crate) fn placement(&self, buffer: usize) -> Placement {
         match self.plan.contract.buffers[buffer].role {
             BufferRole::InOut if self.in_place => Placement::InPlace,
             _ => Placement::Separate,
@@ -347,5 +347,22 @@ impl Call<'_> {
     fn title(&self) -> String {
         let place = if self.in_place { "in place" } else { "out of place" };
         format!("{} {} of {}, counts {:?}, {place}", self.plan.name, self.op, self.dtype, self.counts)
+    }
+}
+
+/// A transport without links, for plans of one rank.
+pub(crate) struct Nothing;
+
+impl Transport for Nothing {
+    fn try_send(&mut self, link: Link, _: &[&[u8]]) -> Result<usize, Fault> {
+        Err(Fault::NoLink { peer: link.peer, channel: link.channel })
+    }
+
+    fn try_recv(&mut self, link: Link, _: &mut [u8]) -> Result<usize, Fault> {
+        Err(Fault::NoLink { peer: link.peer, channel: link.channel })
+    }
+
+    fn wait(&mut self, _: &[Interest]) -> Result<(), Fault> {
+        Ok(())
     }
 }

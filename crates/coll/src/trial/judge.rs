@@ -36,6 +36,15 @@ pub struct Verdict {
     pub digests: Vec<(u64, u64)>,
 }
 
+impl Verdict {
+    /// Adds what another judgement of the same rank found.
+    pub fn take(&mut self, other: Verdict) {
+        self.wrong += other.wrong;
+        self.first = self.first.take().or(other.first);
+        self.digests.extend(other.digests);
+    }
+}
+
 impl Judge<'_> {
     /// Judges the ensured blocks of `rank`: `outputs` holds, for each buffer, their bytes in block order.
     pub fn verdict(&self, rank: u32, outputs: &[&[u8]]) -> Verdict {

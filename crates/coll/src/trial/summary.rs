@@ -1,0 +1,77 @@
+//! What all ranks found together.
+
+use crate::trial::RankReport;
+use std::collections::BTreeMap;
+
+/// Figures and verdict over all ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Median time of an iteration, which is the largest over the ranks, in microseconds.
+    pub median_us: f64,
+    /// The least.
+    pub min_us: f64,
+    /// 99 of 100 are not above it.
+    pub p99_us: f64,
+    /// Elements that are wrong, over all ranks.
+    pub wrong: u64,
+    /// The first of them, in words.
+    pub first_wrong: Option<String>,
+    /// Blocks that ought to be bit-equal on several ranks, and are not.
+    pub differing_blocks: u64,
+}
+
+impl Summary {
+    /// Puts the reports of all ranks together.
+    pub fn of(reports: &[RankReport]) -> Summary {
+        let iterations = reports.iter().map(|report| report.times_us.len()).min().unwrap_or(0);
+        let slowest = |i: usize| reports.iter().map(|report| report.times_us[i]).fold(0.0, f64::max);
+        let mut times: Vec<f64> = (0..iterations).map(slowest).collect();
+        times.sort_by(f64::total_cmp);
+        Summary {
+            median_us: quantile(&times, 0.5),
+            min_us: quantile(&times, 0.0),
+            p99_us: quantile(&times, 0.99),
+            wrong: reports.iter().map(|report| report.wrong).sum(),
+            first_wrong: reports.iter().find_map(|report| report.first_wrong.clone()),
+            differing_blocks: differing(reports),
+        }
+    }
+}
+
+/// The value that a share of the sorted values does not exceed.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(at.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+fn differing(reports: &[RankReport]) -> u64 {
+    let mut first: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut differing = 0;
+    for &(key, digest) in reports.iter().flat_map(|report| &report.digests) {
+        if *first.entry(key).or_insert(digest) != digest {
+            differing += 1;
+        }
+    }
+    differing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(rank: u32, times_us: &[f64], digest: u64) -> RankReport {
+        RankReport { rank, times_us: times_us.to_vec(), wrong: 0, first_wrong: None, digests: vec![(7, digest)] }
+    }
+
+    #[test]
+    fn an_iteration_takes_as_long_as_its_slowest_rank() {
+        let summary = Summary::of(&[report(0, &[1.0, 5.0, 3.0], 1), report(1, &[2.0, 4.0, 9.0], 1)]);
+        assert_eq!((summary.min_us, summary.median_us, summary.p99_us), (2.0, 5.0, 9.0));
+        assert_eq!(summary.differing_blocks, 0);
+    }
+
+    #[test]
+    fn ranks_that_differ_in_bits_are_seen() {
+        assert_eq!(Summary::of(&[report(0, &[], 1), report(1, &[], 2)]).differing_blocks, 1);
+    }
+}

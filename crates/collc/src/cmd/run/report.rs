@@ -1,0 +1,122 @@
+//! What `run` prints.
+
+use super::prepare::Prepared;
+use crate::args::{Format, RunArgs};
+use crate::failure::Failure;
+use crate::output;
+use coll::trial::{RankReport, Summary};
+use serde::Serialize;
+use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct JsonRun<'a> {
+    op: &'a str,
+    schedule: &'a str,
+    ranks: u32,
+    bytes: u64,
+    count: u64,
+    dtype: &'static str,
+    redop: &'a str,
+    transport: &'a str,
+    iters: u32,
+    median_us: f64,
+    min_us: f64,
+    p99_us: f64,
+    #[serde(rename = "algbw_GBps")]
+    algbw: f64,
+    #[serde(rename = "busbw_GBps")]
+    busbw: f64,
+    wrong: u64,
+    ok: bool,
+    root: Option<u32>,
+    in_place: bool,
+    seed: u64,
+    plan: &'a str,
+    differing_blocks: u64,
+}
+
+/// The document of a run that failed.
+pub(super) fn failed(failure: &Failure) -> String {
+    #[derive(Serialize)]
+    struct Failed<'a> {
+        ok: bool,
+        error: &'a str,
+    }
+    let document = Failed { ok: false, error: failure.message() };
+    serde_json::to_string_pretty(&document).expect("invariant: plain data") + "\n"
+}
+
+/// Prints the table or the document; the verdict is over all ranks.
+pub(super) fn print(args: &RunArgs, prepared: &Prepared, reports: &[RankReport]) -> Result<ExitCode, Failure> {
+    let summary = Summary::of(reports);
+    let differing = if prepared.same_bits { summary.differing_blocks } else { 0 };
+    let ok = summary.wrong == 0 && differing == 0;
+    let row = row(prepared, &summary, ok);
+    match args.format {
+        Format::Json => output::print(&(serde_json::to_string_pretty(&row).expect("invariant: plain data") + "\n"))?,
+        Format::Text => output::print(&text(prepared, &row))?,
+    }
+    if let Some(first) = &summary.first_wrong {
+        output::complain(&format!("{} elements are wrong; the first: {first}", summary.wrong));
+    }
+    if differing > 0 {
+        output::complain(&format!("{differing} blocks differ in bits between ranks, and the plan promises that none does"));
+    }
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
+    let (plan, settings) = (&prepared.plan, &prepared.settings);
+    let bytes = settings.elements * settings.dtype.size_bytes();
+    let algbw = if summary.median_us > 0.0 { bytes as f64 / summary.median_us / 1e3 } else { 0.0 };
+    let (op, _) = plan.name.split_once('.').unwrap_or((&plan.name, ""));
+    JsonRun {
+        op,
+        schedule: &plan.name,
+        ranks: plan.world(),
+        bytes,
+        count: settings.elements,
+        dtype: settings.dtype.name(),
+        redop: if plan.contract.reduces() { settings.operator.name() } else { "none" },
+        transport: prepared.transport,
+        iters: settings.iters,
+        median_us: summary.median_us,
+        min_us: summary.min_us,
+        p99_us: summary.p99_us,
+        algbw,
+        busbw: algbw * prepared.bus_factor,
+        wrong: summary.wrong,
+        ok,
+        root: plan.root,
+        in_place: settings.in_place,
+        seed: settings.seed,
+        plan: &settings.plan_hash,
+        differing_blocks: summary.differing_blocks,
+    }
+}
+
+fn text(prepared: &Prepared, row: &JsonRun<'_>) -> String {
+    let mut text = String::new();
+    if let Some(remark) = &prepared.remark {
+        text += &format!("{remark}\n");
+    }
+    let place = if row.in_place { "in place" } else { "out of place" };
+    let root = row.root.map_or(String::new(), |root| format!(", root {root}"));
+    text += &format!(
+        "{} on {} ranks over {}{root}, {place}, plan {}\n",
+        row.schedule,
+        row.ranks,
+        row.transport,
+        &row.plan[..12]
+    );
+    text += &format!(
+        "{:>12} {:>12} {:>6} {:>8} {:>11} {:>11} {:>11} {:>8} {:>8} {:>7}\n",
+        "bytes", "count", "type", "redop", "median µs", "min µs", "p99 µs", "algbw", "busbw", "wrong"
+    );
+    text += &format!(
+        "{:>12} {:>12} {:>6} {:>8} {:>11.1} {:>11.1} {:>11.1} {:>8.3} {:>8.3} {:>7}\n",
+        row.bytes, row.count, row.dtype, row.redop, row.median_us, row.min_us, row.p99_us, row.algbw, row.busbw, row.wrong
+    );
+    let verdict = if row.ok { "every element on every rank is right" } else { "WRONG" };
+    text + &format!("{} iterations, GB/s = 10^9 bytes a second; {verdict}\n", row.iters)
+}
