@@ -10,6 +10,7 @@ mod by_statement;
 mod entries;
 mod explain;
 mod intern;
+mod leaf_sets;
 mod measure;
 mod memory;
 mod names;
@@ -115,7 +116,7 @@ fn warnings(program: &Program, outcome: &mut Outcome, properties: &Properties) -
         resent.add(program, transfer, program.transfers[transfer as usize].low);
     }
     for statement in resent.statements().iter().take(STATEMENTS_MAX) {
-        told.push(waste::sent_twice(program, &mut outcome.values, statement));
+        told.extend(waste::sent_twice(program, &mut outcome.values, statement));
     }
     told.extend(waste::sends_too_much(program, properties, &outcome.traffic));
     told

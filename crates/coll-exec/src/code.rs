@@ -4,7 +4,7 @@
 use crate::Link;
 use crate::error::BindError;
 use crate::layout::Layout;
-use crate::memory::Segment;
+use crate::memory::{Area, Segment};
 use coll_plan::{Action, Lane, OpId, Plan, RankPlan, Region, Run};
 
 /// Every operation of a rank, bound.
@@ -159,7 +159,7 @@ impl Code {
         };
         let (source, mut operand, target) =
             (segments(op.source)?, segments(op.operand)?, segments(op.target)?);
-        if target.iter().any(|segment| matches!(segment.area, crate::memory::Area::Input(_))) {
+        if target.iter().any(|segment| matches!(segment.area, Area::Input(_))) {
             return Err(damaged("it writes an input"));
         }
         if !(apart(&target, &operand) && apart(&target, &source)) {

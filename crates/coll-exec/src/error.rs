@@ -102,7 +102,7 @@ pub struct RunError {
     /// The schedule's name.
     pub name: String,
     /// Where in the plan, if it was anywhere.
-    pub place: Option<Place>,
+    pub place: Option<Box<Place>>,
     /// What happened.
     #[source]
     pub fault: Fault,

@@ -126,7 +126,7 @@ impl Bound {
             rank: self.rank,
             operation: self.state.options.operation,
             name: self.name.clone(),
-            place: task.and_then(|task| self.place(task)),
+            place: task.and_then(|task| self.place(task)).map(Box::new),
             fault,
         }
     }

@@ -6,7 +6,7 @@ use coll_base::{DType, RedOp};
 use coll_exec::world::World;
 use coll_exec::{Bound, BufferMemory, Fault, FrameFault, RunError, RunOptions};
 use coll_plan::Plan;
-use plans::{Call, library};
+use plans::{Call, Part, after, library, plan};
 
 fn call<'a>(plan: &'a Plan, counts: &'static [u64]) -> Call<'a> {
     Call { plan, dtype: DType::F32, op: RedOp::Sum, counts, in_place: false }
@@ -119,6 +119,28 @@ fn sends_that_wait_for_each_other_in_a_ring_end_with_who_waits_for_what() {
              rank 1 waits in step 0 (hand.coll:1), op 0, send to rank 0"
         );
     }
+}
+
+#[test]
+fn lanes_that_wait_for_each_other_over_a_link_end_with_where_they_stand() {
+    // The first message of the link waits for the second one.
+    let parts = (0..2).map(|rank| {
+        let mut part = Part::new(rank);
+        for message in 0..2 {
+            match rank {
+                0 => part.lane().send(1, &[], &[after(1)][message..]),
+                _ => part.lane().recv(0, &[], &[]),
+            };
+        }
+        part
+    });
+    let plan = plan("barrier.tangled", library::barrier(2).contract, 1, parts.collect());
+    let error = call(&plan, &[]).ends(World::new(1))[0].clone().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "rank 0, operation 0 (barrier.tangled): nothing can go on: every lane waits for another one; lanes stand at \
+         step 0 (hand.coll:1), op 0, send to rank 1; step 0 (hand.coll:1), op 1, send to rank 1"
+    );
 }
 
 #[test]

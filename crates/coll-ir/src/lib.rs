@@ -29,6 +29,7 @@ mod dot;
 mod print;
 mod program;
 mod read;
+mod verify;
 
 pub use cells::Cells;
 pub use deps::{Dependence, Dependences};
@@ -38,3 +39,4 @@ pub use program::{
     Binding, Cuts, Kind, Origin, OriginId, Origins, Place, Program, Scratch, Stage, Step, Transfer, Tune,
 };
 pub use read::{ReadError, read};
+pub use verify::verify;

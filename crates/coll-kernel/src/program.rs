@@ -49,11 +49,18 @@ pub(crate) enum Operands {
     One,
 }
 
+/// An operator's parameters.
+#[derive(Clone, Copy)]
+pub(crate) struct Params<'a> {
+    pub(crate) names: &'a [String],
+    pub(crate) values: &'a [f64],
+}
+
 /// Compiles an expression whose value is a number, or says why the type cannot have it.
 pub(crate) fn compile<T: Number>(
     expr: &Expr,
     operands: Operands,
-    params: &[f64],
+    params: Params<'_>,
 ) -> Result<Program<T>, String> {
     let program = Program { instructions: Vec::new(), numbers_max: 0, truths_max: 0 };
     let mut compiler = Compiler { program, operands, params, numbers: 0, truths: 0 };

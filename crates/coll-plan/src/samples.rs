@@ -3,8 +3,8 @@
 use crate::{Plan, from_text};
 
 /// An all-reduce of two ranks, two pieces, with staging, waits of both kinds, two lanes and two lines.
-pub(crate) const PAIR: &str = r#"collplan 1
-plan "allreduce.pair"
+pub(crate) const PAIR: &str = r#"plan 1
+name "allreduce.pair"
 param "k" -4
 root 1
 channels 1

@@ -1,8 +1,8 @@
 //! The text form of a plan: what people read, write by hand in tests, and what importers of foreign formats make.
 //!
 //! ```text
-//! collplan 1
-//! plan "allgather.pair"
+//! plan 1
+//! name "allgather.pair"
 //! channels 1                          // the default
 //! slots 0                             // the default
 //! cuts 0 1/2 1                        // or: cuts equal 2

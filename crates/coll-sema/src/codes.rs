@@ -127,7 +127,10 @@ mod tests {
         for (code, title) in ALL {
             let page = std::fs::read_to_string(format!("{root}/docs/errors/{code}.md")).unwrap_or_default();
             assert!(page.starts_with(&format!("# {code}: {title}\n")), "docs/errors/{code}.md");
-            assert!(fixtures.iter().any(|name| name.starts_with(&format!("{code}_"))), "tests/ui/{code}_*.coll");
+            assert!(
+                fixtures.iter().any(|name| name.starts_with(&format!("{code}_"))),
+                "tests/ui/{code}_*.coll"
+            );
         }
     }
 }

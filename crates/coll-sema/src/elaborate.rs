@@ -56,7 +56,8 @@ pub(crate) fn elaborate(module: &Module, id: u32, globals: Vec<i64>) -> Result<I
     let schedule = &module.schedules[id as usize];
     let collective = collective_of(module, schedule);
     let mut machine = Machine::new(&module.functions);
-    let contract = contract(collective, &globals, &mut machine).map_err(|fault| Refusal::Errors(vec![*fault]))?;
+    let contract =
+        contract(collective, &globals, &mut machine).map_err(|fault| Refusal::Errors(vec![*fault]))?;
     let mut elaborator = Elaborator::new(module, machine, contract, (id, globals[0] as u32));
     let mut frame = Frame::top(schedule, collective, globals, &elaborator.contract, &mut elaborator.cutter);
     let ran = elaborator.block(&mut frame, &schedule.body);
@@ -67,7 +68,9 @@ pub(crate) fn elaborate(module: &Module, id: u32, globals: Vec<i64>) -> Result<I
 }
 
 fn collective_of<'m>(module: &'m Module, schedule: &Schedule) -> &'m Collective {
-    let id = schedule.collective.expect("invariant: a schedule without a collective is broken, and never elaborated");
+    let id = schedule
+        .collective
+        .expect("invariant: a schedule without a collective is broken, and never elaborated");
     &module.collectives[id as usize]
 }
 
@@ -107,7 +110,12 @@ struct Elaborator<'m> {
 }
 
 impl<'m> Elaborator<'m> {
-    fn new(module: &'m Module, machine: Machine<'m>, contract: Contract, running: (u32, u32)) -> Elaborator<'m> {
+    fn new(
+        module: &'m Module,
+        machine: Machine<'m>,
+        contract: Contract,
+        running: (u32, u32),
+    ) -> Elaborator<'m> {
         Elaborator {
             module,
             machine,
@@ -144,7 +152,8 @@ impl<'m> Elaborator<'m> {
     fn report(&mut self, mut fault: Fault) {
         let bindings = self.trace.describe();
         if let Some(label) = fault.primary.as_mut().filter(|_| !bindings.is_empty()) {
-            label.text = if label.text.is_empty() { bindings } else { format!("{}, with {bindings}", label.text) };
+            label.text =
+                if label.text.is_empty() { bindings } else { format!("{}, with {bindings}", label.text) };
         }
         self.sink.push(*fault);
     }

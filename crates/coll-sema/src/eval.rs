@@ -37,9 +37,13 @@ impl<'m> Machine<'m> {
                 Ok(())
             }
             None => Err(Box::new(
-                Diagnostic::new(codes::TOO_LARGE, span, format!("more than {FUEL} rounds of loops and calls"))
-                    .label("still going here")
-                    .help("bound the loop by the values that it needs, rather than by a `where`"),
+                Diagnostic::new(
+                    codes::TOO_LARGE,
+                    span,
+                    format!("more than {FUEL} rounds of loops and calls"),
+                )
+                .label("still going here")
+                .help("bound the loop by the values that it needs, rather than by a `where`"),
             )),
         }
     }
@@ -65,7 +69,10 @@ impl<'m> Machine<'m> {
                 self.spend(expr.span)?;
                 let locals = self.list(arguments, values)?;
                 let functions = self.functions;
-                self.eval(&functions[*function as usize].body, Values { globals: values.globals, locals: &locals })
+                self.eval(
+                    &functions[*function as usize].body,
+                    Values { globals: values.globals, locals: &locals },
+                )
             }
             ExprKind::Builtin(builtin, arguments) => {
                 let arguments = self.list(arguments, values)?;
@@ -91,7 +98,8 @@ impl<'m> Machine<'m> {
         let low = self.eval(&range.low, values)?;
         let high = self.eval(&range.high, values)?;
         let end = if range.inclusive { high.checked_add(1) } else { Some(high) };
-        let end = end.ok_or_else(|| no_value(range.span, format!("{low}..={high} has no end that fits 64 bits")))?;
+        let end =
+            end.ok_or_else(|| no_value(range.span, format!("{low}..={high} has no end that fits 64 bits")))?;
         Ok((low, end))
     }
 
@@ -119,7 +127,13 @@ impl<'m> Machine<'m> {
         arguments.iter().map(|argument| self.eval(argument, values)).collect()
     }
 
-    fn binary(&mut self, span: Span, op: BinaryOp, both: &[Expr; 2], values: Values<'_>) -> Result<i64, Fault> {
+    fn binary(
+        &mut self,
+        span: Span,
+        op: BinaryOp,
+        both: &[Expr; 2],
+        values: Values<'_>,
+    ) -> Result<i64, Fault> {
         let a = self.eval(&both[0], values)?;
         match op {
             BinaryOp::And if a == 0 => return Ok(0),
@@ -156,7 +170,9 @@ fn without_result(op: BinaryOp, a: i64, b: i64) -> String {
     let sum = format!("{a} {} {b}", op.symbol());
     match op {
         BinaryOp::Div | BinaryOp::Mod if b == 0 => format!("{sum} divides by zero"),
-        BinaryOp::Shl | BinaryOp::Shr if !(0..64).contains(&b) => format!("{sum} shifts by {b}, not by 0..64"),
+        BinaryOp::Shl | BinaryOp::Shr if !(0..64).contains(&b) => {
+            format!("{sum} shifts by {b}, not by 0..64")
+        }
         _ => format!("{sum} does not fit 64 bits"),
     }
 }

@@ -243,7 +243,11 @@ impl Loader<'_> {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
             None => {
                 let all: Vec<&str> = known.collect();
-                diagnostic.help(format!("declare it: `collective {} {{ … }}`; there are {}", name.text, all.join(", ")))
+                diagnostic.help(format!(
+                    "declare it: `collective {} {{ … }}`; there are {}",
+                    name.text,
+                    all.join(", ")
+                ))
             }
         }
     }
@@ -264,7 +268,8 @@ impl Loader<'_> {
                 }
             }
             if self.loaded.get(&full) == Some(&None) {
-                let message = format!("the library's file for `{}.{}` declares no such schedule", full.0, full.1);
+                let message =
+                    format!("the library's file for `{}.{}` declares no such schedule", full.0, full.1);
                 self.diagnostics.push(Diagnostic::new(codes::UNKNOWN_SCHEDULE, path.span, message));
             }
         }

@@ -93,7 +93,8 @@ impl Module {
     pub fn instantiate(&self, schedule: usize, at: &Instance) -> Result<Instantiated, Refusal> {
         let refuse = |diagnostic| Refusal::Errors(vec![diagnostic]);
         let Some(&id) = self.listed.get(schedule) else {
-            let message = format!("there is no schedule number {schedule}: the file has {}", self.listed.len());
+            let message =
+                format!("there is no schedule number {schedule}: the file has {}", self.listed.len());
             return Err(refuse(Diagnostic::unplaced(codes::UNKNOWN_SCHEDULE, message)));
         };
         let resolved = &self.schedules[id as usize];
@@ -126,7 +127,8 @@ fn globals(schedule: &Schedule, rooted: bool, at: &Instance) -> Result<Vec<i64>,
         match schedule.params.iter().position(|param| param.name == *name) {
             Some(param) => globals[GLOBAL_PARAMS + param] = *value,
             None => {
-                let message = format!("`{}.{}` has no parameter `{name}`", schedule.collective_name, schedule.name);
+                let message =
+                    format!("`{}.{}` has no parameter `{name}`", schedule.collective_name, schedule.name);
                 let diagnostic = Diagnostic::new(codes::UNKNOWN_PARAMETER, schedule.span, message);
                 return Err(Box::new(with_parameters(diagnostic, schedule, false, name)));
             }

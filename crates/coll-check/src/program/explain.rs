@@ -5,9 +5,9 @@
 //! contribution at all, for one more step like it was needed; failing that, on the write that destroyed it; failing
 //! that, it was never sent, and the last write to the place should have brought it.
 
+use super::leaf_sets::LeafSet;
 use super::names::{self, LeafNames};
 use super::run::Outcome;
-use super::sets::SetId;
 use super::trace::{NONE, Trace, Version, VersionId, trace};
 use super::values::{NodeId, Values};
 use super::verdict::{Fault, Violation};
@@ -240,7 +240,7 @@ impl Case<'_> {
     }
 
     /// The first message of the last step in which one of these leaves was carried, and the leaf.
-    fn last_carried(&mut self, leaves: SetId) -> Option<(VersionId, u32)> {
+    fn last_carried(&mut self, leaves: LeafSet) -> Option<(VersionId, u32)> {
         let mut best: Option<(u32, VersionId, u32)> = None;
         for at in (0..self.trace.versions.len() as VersionId).rev() {
             let version = self.trace.version(at);
@@ -262,7 +262,7 @@ impl Case<'_> {
     }
 
     /// The last write that replaced one of these leaves by something without it, and the leaf.
-    fn last_destroyed(&mut self, leaves: SetId) -> Option<(VersionId, u32)> {
+    fn last_destroyed(&mut self, leaves: LeafSet) -> Option<(VersionId, u32)> {
         for at in (0..self.trace.versions.len() as VersionId).rev() {
             let version = self.trace.version(at);
             if version.before == NONE {
@@ -360,7 +360,7 @@ impl Case<'_> {
         self.first_common_with(a, b)
     }
 
-    fn first_common_with(&mut self, node: NodeId, set: SetId) -> Option<u32> {
+    fn first_common_with(&mut self, node: NodeId, set: LeafSet) -> Option<u32> {
         let node = self.values.set(node);
         self.values.sets.first_common(node, set)
     }

@@ -4,7 +4,7 @@
 //! can never be right, and the set no longer says how often), and whether its leaves stand in rank order.
 
 use super::intern::{IdTable, hash_pair};
-use super::sets::{SetId, Sets};
+use super::leaf_sets::{LeafSet, LeafSets};
 use coll_contract::{Contract, Leaf};
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(super) struct Values {
     /// How leaves are numbered.
     pub(super) leaves: Leaves,
     /// Sets of leaves, by their numbers.
-    pub(super) sets: Sets,
+    pub(super) sets: LeafSets,
     nodes: Vec<Reduction>,
     table: IdTable,
 }
@@ -31,7 +31,7 @@ pub(super) struct Values {
 struct Reduction {
     left: NodeId,
     right: NodeId,
-    leaves: SetId,
+    leaves: LeafSet,
     first: u32,
     last: u32,
     twice: bool,
@@ -41,7 +41,8 @@ struct Reduction {
 impl Values {
     pub(super) fn new(contract: &Contract) -> Values {
         let leaves = Leaves::new(contract);
-        Values { leaves, sets: Sets::new(), nodes: Vec::new(), table: IdTable::default() }
+        let sets = LeafSets::new(contract.ranks);
+        Values { leaves, sets, nodes: Vec::new(), table: IdTable::default() }
     }
 
     /// What a block holds at the start, if it is given.
@@ -85,9 +86,9 @@ impl Values {
     }
 
     /// The leaves in a value.
-    pub(super) fn set(&mut self, node: NodeId) -> SetId {
+    pub(super) fn set(&mut self, node: NodeId) -> LeafSet {
         match self.parts(node) {
-            Parts::None => Sets::EMPTY,
+            Parts::None => LeafSets::EMPTY,
             Parts::Leaf(number) => self.sets.single(number),
             Parts::Two(reduction) => reduction.leaves,
         }

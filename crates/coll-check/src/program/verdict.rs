@@ -1,8 +1,8 @@
 //! Compares what every rank ends with to what the contract asks for.
 
+use super::leaf_sets::LeafSet;
 use super::memory::Cell;
 use super::run::Outcome;
-use super::sets::SetId;
 use super::values::{NOTHING, NodeId, POISON, Trees};
 use coll_contract::{Contract, Ensure, Value};
 use coll_ir::{Place, Program};
@@ -77,7 +77,7 @@ enum Wanted {
     /// This leaf.
     Leaf(NodeId),
     /// These leaves in this order. `ascending` if the order is that of the ranks.
-    Leaves { set: SetId, order: Vec<u32>, ascending: bool },
+    Leaves { set: LeafSet, order: Vec<u32>, ascending: bool },
 }
 
 fn wanted(contract: &Contract, outcome: &mut Outcome) -> Vec<Wanted> {

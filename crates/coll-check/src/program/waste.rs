@@ -6,7 +6,7 @@ use super::by_statement::{ByStatement, Statement};
 use super::intern::SpreadMap;
 use super::names;
 use super::run::Traffic;
-use super::trace::{NONE, trace};
+use super::trace::trace;
 use super::values::Values;
 use crate::codes;
 use coll_base::{Diagnostic, Fraction};
@@ -119,27 +119,29 @@ pub(super) fn nobody_reads(program: &Program, statement: &Statement) -> Diagnost
     with_others(told, statement)
 }
 
-/// Tells of a statement that sends a rank what it already has.
-pub(super) fn sent_twice(program: &Program, values: &mut Values, statement: &Statement) -> Diagnostic {
+/// Tells of a statement that sends a rank what it already has. Not if that came by a statement of another file: then the
+/// two are in two calls, and what the one left behind is no promise to the other.
+pub(super) fn sent_twice(
+    program: &Program,
+    values: &mut Values,
+    statement: &Statement,
+) -> Option<Diagnostic> {
     let transfer = &program.transfers[statement.first as usize];
+    let trace = trace(program, values, transfer.low);
+    let again = trace.version(trace.written_by(statement.first)?);
+    let first = trace.version(again.before).transfer;
+    let first = program.transfers.get(first as usize)?;
+    let (span, first_span) = (program.origins.span(transfer.origin), program.origins.span(first.origin));
+    if span.file != first_span.file {
+        return None;
+    }
     let place = names::place(program, transfer.target, transfer.low, transfer.high);
     let message = format!("rank {} has {place} already when it is sent again", transfer.target.rank);
-    let told = Diagnostic::new(codes::SENT_TWICE, program.origins.span(transfer.origin), message)
+    let told = Diagnostic::new(codes::SENT_TWICE, span, message)
         .label(format!("sent again by {}", names::this(program, transfer)))
+        .also(first_span, format!("it came with {}", names::this(program, first)))
         .help("leave the second one out");
-    let trace = trace(program, values, transfer.low);
-    let first = trace.written_by(statement.first).map(|at| trace.version(trace.version(at).before).transfer);
-    let told = match first.filter(|&first| first != NONE) {
-        Some(first) => {
-            let first = &program.transfers[first as usize];
-            told.also(
-                program.origins.span(first.origin),
-                format!("it came with {}", names::this(program, first)),
-            )
-        }
-        None => told,
-    };
-    with_others(told, statement)
+    Some(with_others(told, statement))
 }
 
 fn with_others(told: Diagnostic, statement: &Statement) -> Diagnostic {

@@ -13,6 +13,9 @@ pub(crate) struct Build {
     statements: String,
 }
 
+/// Statements that begin with this stand in a file of their own.
+pub(crate) const OTHER_FILE: &str = "in a call: ";
+
 /// A place: rank, buffer, block.
 pub(crate) type At = (u32, u32, u32);
 
@@ -49,7 +52,8 @@ impl Build {
 
     /// Begins a step.
     pub(crate) fn step(&mut self) -> &mut Build {
-        self.program.steps.push(Step { origin: 0 });
+        let origin = self.origin("step", &[]);
+        self.program.steps.push(Step { origin });
         self
     }
 
@@ -160,7 +164,8 @@ impl Build {
             origins.bindings.push(Binding { parent, name: name as u32, value });
             parent = origins.bindings.len() as u32 - 1;
         }
-        let span = Span::new(FileId(0), start, start + text.len());
+        let file = FileId(u32::from(text.starts_with(OTHER_FILE)));
+        let span = Span::new(file, start, start + text.len());
         origins.origins.push(Origin { span, binding: parent });
         origins.origins.len() as u32 - 1
     }

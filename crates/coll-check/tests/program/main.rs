@@ -1,8 +1,9 @@
 //! What the judge says of programs that are right, and of programs with one known fault.
 
 mod build;
+mod random;
 
-use build::{At, Build, contract, in_place, sum_everywhere};
+use build::{At, Build, OTHER_FILE, contract, in_place, sum_everywhere};
 use coll_contract::{Blocks, BufferDecl, BufferRole, Contract, Leaf};
 use coll_ir::Kind;
 use expect_test::{Expect, expect};
@@ -569,6 +570,15 @@ fn needless_work_is_warned_of() {
           help: leave this transfer out, with a narrower `where` or range
     "#]],
     );
+}
+
+#[test]
+fn what_another_call_left_behind_may_be_sent_again() {
+    let mut build = tree(3, 2);
+    build.step();
+    let text = format!("{OTHER_FILE}send data from 0 to 1");
+    build.whole(&text, &[], Kind::Move, (0, 0, 0), (1, 0, 0));
+    assert_eq!(build.told(), "");
 }
 
 #[test]

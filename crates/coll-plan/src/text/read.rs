@@ -51,13 +51,13 @@ struct Reader {
 impl Reader {
     fn line(&mut self, cursor: &mut Cursor) -> Read<()> {
         if !self.begun {
-            cursor.expect("collplan")?;
+            cursor.expect("plan")?;
             let version = cursor.u32("a version")?;
             self.begun = true;
             return if version == 1 {
                 Ok(())
             } else {
-                Err(cursor.refuse("`collplan 1`", format!("version {version}")))
+                Err(cursor.refuse("`plan 1`", format!("version {version}")))
             };
         }
         if self.settled.is_some() {
@@ -74,7 +74,7 @@ impl Reader {
     }
 
     fn header_line(&mut self, cursor: &mut Cursor) -> Read<()> {
-        if cursor.eat("plan") {
+        if cursor.eat("name") {
             self.name = Some(cursor.text("the plan's name in quotes")?);
         } else if cursor.eat("param") {
             let name = cursor.text("a parameter's name in quotes")?;
@@ -100,7 +100,7 @@ impl Reader {
             self.lines.push(Line { file, line: cursor.u32("a line")? });
         } else {
             let words =
-                "`plan`, `param`, `root`, `channels`, `slots`, `cuts`, `proof`, `line`, `contract` or `rank`";
+                "`name`, `param`, `root`, `channels`, `slots`, `cuts`, `proof`, `line`, `contract` or `rank`";
             return Err(cursor.wrong(words));
         }
         Ok(())
@@ -152,11 +152,11 @@ impl Reader {
         let missing =
             |what: &str| TextError { line: last, expected: what.into(), found: "the end of the text".into() };
         if !self.begun {
-            return Err(missing("`collplan 1`"));
+            return Err(missing("`plan 1`"));
         }
         let contract = self.settled.ok_or_else(|| missing("`contract` and then `rank 0`"))?;
         Ok(Plan {
-            name: self.name.ok_or_else(|| missing("a line `plan \"NAME\"` above the contract"))?,
+            name: self.name.ok_or_else(|| missing("a line `name \"NAME\"` above the contract"))?,
             params: self.params,
             root: self.root,
             contract,

@@ -25,8 +25,8 @@ fn the_sample_prints_as_it_is_written() {
 
 #[test]
 fn tables_of_a_hundred_ranks_take_a_line_each() {
-    let text = r#"collplan 1
-plan "allgather.none"
+    let text = r#"plan 1
+name "allgather.none"
 channels 1
 slots 0
 cuts 0 1/3 1
@@ -61,7 +61,7 @@ fn a_slice_reads_back() {
 
 #[test]
 fn errors_name_the_line_and_what_was_due() {
-    refused("collplan 1", "collplan 2", expect!["line 1: expected `collplan 1`, found version 2 [E0660]"]);
+    refused("plan 1", "plan 2", expect!["line 1: expected `plan 1`, found version 2 [E0660]"]);
     refused(
         "op4 copy",
         "op5 copy",
@@ -89,7 +89,7 @@ fn errors_name_the_line_and_what_was_due() {
         "ranks 4294967295",
         expect!["line 16: expected at most 67108864 entries, found 4294967295 [E0660]"],
     );
-    check("", expect!["line 1: expected `collplan 1`, found the end of the text [E0660]"]);
+    check("", expect!["line 1: expected `plan 1`, found the end of the text [E0660]"]);
 }
 
 #[test]

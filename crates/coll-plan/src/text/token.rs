@@ -21,7 +21,7 @@ impl TextError {
         Diagnostic::unplaced(codes::TEXT, format!("line {} of the plan cannot be read", self.line))
             .expected(self.expected.clone())
             .found(self.found.clone())
-            .help("mend the line; the text form is described in docs/plan.md, and `collc compile --emit text` writes it")
+            .help("mend the line; `collc compile --emit plan` shows how plans are written")
     }
 }
 

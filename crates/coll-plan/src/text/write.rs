@@ -78,7 +78,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn header(text: &mut String, plan: &Plan) -> std::fmt::Result {
-    writeln!(text, "collplan 1\nplan {}", quoted(&plan.name))?;
+    writeln!(text, "plan 1\nname {}", quoted(&plan.name))?;
     for (name, value) in &plan.params {
         writeln!(text, "param {} {value}", quoted(name))?;
     }

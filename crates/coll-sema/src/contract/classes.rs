@@ -11,7 +11,8 @@ use coll_contract::{Blocks, Classes, Leaf};
 pub(super) fn number(facts: &Facts, ranks: u32) -> Classes {
     let firsts = facts.first_blocks();
     let width = facts.blocks_per_rank() as usize;
-    let place = |leaf: Leaf| leaf.rank as usize * width + (firsts[leaf.buffer as usize] + leaf.block) as usize;
+    let place =
+        |leaf: Leaf| leaf.rank as usize * width + (firsts[leaf.buffer as usize] + leaf.block) as usize;
     let mut union = Union::new(ranks as usize * width);
     let mut named = vec![false; ranks as usize * width];
     for (buffer, given) in facts.given.iter().enumerate() {

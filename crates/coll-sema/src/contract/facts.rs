@@ -31,7 +31,11 @@ impl Facts {
     /// For each buffer, how many blocks come before it.
     pub(crate) fn first_blocks(&self) -> Vec<u32> {
         let mut next = 0;
-        let first = |buffer: &BufferDecl| std::mem::replace(&mut next, next + buffer.blocks);
+        let first = |buffer: &BufferDecl| {
+            let before = next;
+            next += buffer.blocks;
+            before
+        };
         self.buffers.iter().map(first).collect()
     }
 
@@ -117,7 +121,11 @@ impl<'e> Evaluation<'e, '_> {
             if (before.saturating_add(blocks as u64)).saturating_mul(self.ranks() as u64) > PLACES_MAX {
                 return Err(too_large(span, "blocks on all ranks"));
             }
-            self.buffers.push(BufferDecl { name: buffer.name.clone(), role: buffer.role, blocks: blocks as u32 });
+            self.buffers.push(BufferDecl {
+                name: buffer.name.clone(),
+                role: buffer.role,
+                blocks: blocks as u32,
+            });
         }
         Ok(())
     }
@@ -132,7 +140,9 @@ impl<'e> Evaluation<'e, '_> {
             return Ok(());
         };
         let (low, end) = match &fact.range {
-            Some(range) => self.machine.bounds(range, Values { globals: self.globals, locals: &self.locals })?,
+            Some(range) => {
+                self.machine.bounds(range, Values { globals: self.globals, locals: &self.locals })?
+            }
             None => (0, self.ranks()),
         };
         for value in low..end {
@@ -195,14 +205,19 @@ impl<'e> Evaluation<'e, '_> {
 
     fn reduce(&mut self, place: &Place, reduction: &Reduction, span: Span) -> Result<Vec<ValueId>, Fault> {
         let (low, end) = match &reduction.range {
-            Some(range) => self.machine.bounds(range, Values { globals: self.globals, locals: &self.locals })?,
+            Some(range) => {
+                self.machine.bounds(range, Values { globals: self.globals, locals: &self.locals })?
+            }
             None => (0, self.ranks()),
         };
         let mut rows: Vec<Vec<Leaf>> = vec![Vec::new(); self.blocks(place)?.len()];
         for q in low..end {
             self.machine.spend(span)?;
             self.locals[reduction.slot as usize] = q;
-            if !self.machine.holds(&reduction.condition, Values { globals: self.globals, locals: &self.locals })? {
+            if !self
+                .machine
+                .holds(&reduction.condition, Values { globals: self.globals, locals: &self.locals })?
+            {
                 continue;
             }
             let holder = self.rank(&reduction.source.rank)?;
@@ -220,7 +235,9 @@ impl<'e> Evaluation<'e, '_> {
     fn reduction(&mut self, leaves: Vec<Leaf>, span: Span) -> Result<ValueId, Fault> {
         if leaves.is_empty() {
             let diagnostic = Diagnostic::new(codes::EMPTY_REDUCTION, span, "this reduces nothing");
-            return Err(Box::new(diagnostic.help("leave out the ranks with nothing to reduce: `each r in 1..n: …`")));
+            return Err(Box::new(
+                diagnostic.help("leave out the ranks with nothing to reduce: `each r in 1..n: …`"),
+            ));
         }
         let mut sorted = leaves.clone();
         sorted.sort_unstable();
@@ -236,7 +253,9 @@ impl<'e> Evaluation<'e, '_> {
         if buffer.role == BufferRole::In {
             let message = format!("`{}` is an `in` buffer, which is never written", buffer.name);
             let diagnostic = Diagnostic::new(codes::ENSURE_IN, place.span, message);
-            return Err(Box::new(diagnostic.help(format!("declare it `inout {0}` or `out {0}`", buffer.name))));
+            return Err(Box::new(
+                diagnostic.help(format!("declare it `inout {0}` or `out {0}`", buffer.name)),
+            ));
         }
         for (block, &value) in self.blocks(place)?.zip(values) {
             if self.ensures.len() as u64 >= 2 * PLACES_MAX {
@@ -295,7 +314,9 @@ impl<'e> Evaluation<'e, '_> {
         }
         let message = format!("{targets} block(s) left of `==` and {sources} right of it");
         let diagnostic = Diagnostic::new(codes::BLOCK_COUNTS, place.span, message);
-        Err(Box::new(diagnostic.help("choose one block on both sides, `data[r] == q.data[r]`, or all on both")))
+        Err(Box::new(
+            diagnostic.help("choose one block on both sides, `data[r] == q.data[r]`, or all on both"),
+        ))
     }
 
     fn intern(&mut self, value: Value, span: Span) -> Result<ValueId, Fault> {
@@ -321,7 +342,9 @@ impl<'e> Evaluation<'e, '_> {
 
     /// Adds the values of a fact's variables.
     fn told(&self, fault: Fault, vars: &[u32]) -> Fault {
-        let told = |&slot: &u32| format!("{} = {}", self.collective.locals[slot as usize], self.locals[slot as usize]);
+        let told = |&slot: &u32| {
+            format!("{} = {}", self.collective.locals[slot as usize], self.locals[slot as usize])
+        };
         let told: Vec<String> = vars.iter().map(told).collect();
         let silent = told.is_empty() || fault.primary.as_ref().is_some_and(|label| !label.text.is_empty());
         if silent { fault } else { Box::new(fault.label(told.join(", "))) }
@@ -335,7 +358,9 @@ impl<'e> Evaluation<'e, '_> {
             if place(first) == place(second) && first.value != second.value {
                 let message = format!("two promises about {}", self.shown(place(second)));
                 let diagnostic = Diagnostic::new(codes::ENSURED_TWICE, *span, message).label("the second");
-                return Err(Box::new(diagnostic.also(*first_span, "the first").help("leave one of them out")));
+                return Err(Box::new(
+                    diagnostic.also(*first_span, "the first").help("leave one of them out"),
+                ));
             }
         }
         self.ensures.dedup_by_key(|(e, _)| (e.rank, e.buffer, e.block));

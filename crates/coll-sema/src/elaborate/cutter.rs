@@ -54,7 +54,8 @@ impl Cutter {
         let cuts = (0..=parts).map(|i| {
             let fraction = Fraction::between(from, to, u64::from(i), u64::from(parts));
             let fraction = fraction.map_err(|error| too_fine(span, error.to_string()))?;
-            self.intern(fraction).ok_or_else(|| too_fine(span, format!("more than {CUTS_MAX} different cuts")))
+            self.intern(fraction)
+                .ok_or_else(|| too_fine(span, format!("more than {CUTS_MAX} different cuts")))
         });
         let table: Rc<[Cut]> = cuts.collect::<Result<Vec<Cut>, Fault>>()?.into();
         self.tables.insert((low, high, parts), table.clone());

@@ -4,7 +4,7 @@
 
 use super::cutter::{Cut, Cutter};
 use crate::eval::{Fault, Values};
-use crate::resolved::{Collective, Schedule, Storage, GLOBAL_N, GLOBAL_ROOT};
+use crate::resolved::{Collective, GLOBAL_N, GLOBAL_ROOT, Schedule, Storage};
 use coll_base::Span;
 use coll_contract::{ClassId, Contract};
 use std::rc::Rc;
@@ -117,7 +117,8 @@ impl<'m> Frame<'m> {
         if collective.rooted && !schedule.names_root {
             let root = globals[GLOBAL_ROOT] as usize;
             members.rotate_left(root);
-            for (blocks, _) in blocks.iter_mut().zip(&collective.buffers).filter(|(_, buffer)| buffer.by_rank) {
+            for (blocks, _) in blocks.iter_mut().zip(&collective.buffers).filter(|(_, buffer)| buffer.by_rank)
+            {
                 blocks.rotate_left(root);
             }
         }
@@ -138,7 +139,13 @@ impl<'m> Frame<'m> {
     }
 
     /// Cuts every block into a grid.
-    pub(super) fn cut(&mut self, grid: &[u32], cells: u32, cutter: &mut Cutter, span: Span) -> Result<(), Fault> {
+    pub(super) fn cut(
+        &mut self,
+        grid: &[u32],
+        cells: u32,
+        cutter: &mut Cutter,
+        span: Span,
+    ) -> Result<(), Fault> {
         self.cells = cells;
         for region in self.buffers.iter_mut().flat_map(|buffer| buffer.blocks.iter_mut().flatten()) {
             region.cuts = cutter.table(region.low(), region.high(), cells, span)?;

@@ -34,9 +34,10 @@ impl<'m> Elaborator<'m> {
             Stmt::Scratch(id, extents, span) => {
                 self.declare_scratch(frame, *id, extents, *span).map_err(|fault| self.stop(fault))
             }
-            Stmt::Tune(entries) => {
-                entries.iter().try_for_each(|(tuning, value)| self.tune(frame, *tuning, value)).map_err(|f| self.stop(f))
-            }
+            Stmt::Tune(entries) => entries
+                .iter()
+                .try_for_each(|(tuning, value)| self.tune(frame, *tuning, value))
+                .map_err(|f| self.stop(f)),
         }
     }
 
@@ -90,7 +91,8 @@ impl<'m> Elaborator<'m> {
         let values = params.map(|(param, value)| format!(", {} = {value}", param.name)).collect::<String>();
         let message = format!("`{full}` is not for n = {}{values}: {reason}", frame.ranks());
         let diagnostic = Diagnostic::new(codes::REQUIRE_IN_CALL, condition.span, message);
-        let help = "state the same `require` in the schedule that calls it, or call it on a group that it serves";
+        let help =
+            "state the same `require` in the schedule that calls it, or call it on a group that it serves";
         Err(self.stop(Box::new(diagnostic.help(help))))
     }
 

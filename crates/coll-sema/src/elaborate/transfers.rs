@@ -61,7 +61,8 @@ impl<'m> Elaborator<'m> {
         }
         let message = format!("{reads} chunk(s) onto {writes}");
         let diagnostic = Diagnostic::new(codes::CHUNK_COUNTS, transfer.span, message);
-        let help = "both ends of a transfer have as many chunks; only a single scratch slot takes a view of several";
+        let help =
+            "both ends of a transfer have as many chunks; only a single scratch slot takes a view of several";
         Err(Box::new(diagnostic.expected(format!("{reads} chunk(s)")).found(format!("{writes}")).help(help)))
     }
 
@@ -78,7 +79,14 @@ impl<'m> Elaborator<'m> {
         let mut reads = Vec::new();
         self.runs(frame, transfer, source.clone(), (ends.from, from), &mut reads)?;
         if let (Storage::Scratch(scratch), Kind::Move) = (target.0.storage, transfer.kind) {
-            return self.write_slot(frame, transfer, ends, scratch, target.0.cells.at(target.1.start), &reads);
+            return self.write_slot(
+                frame,
+                transfer,
+                ends,
+                scratch,
+                target.0.cells.at(target.1.start),
+                &reads,
+            );
         }
         let mut writes = Vec::new();
         self.runs(frame, transfer, target.clone(), (ends.to, to), &mut writes)?;
@@ -89,7 +97,7 @@ impl<'m> Elaborator<'m> {
         reads.iter().zip(&writes).try_for_each(|(read, write)| self.emit(transfer, ends, *read, *write))
     }
 
-    /// The runs of some cells on a rank, in order; neighbours in a block are one run.
+    /// The runs of some cells on a rank, in order. Neighbours in a block that move as one are one run.
     fn runs(
         &self,
         frame: &Frame<'m>,
@@ -98,17 +106,19 @@ impl<'m> Elaborator<'m> {
         (position, rank): (u32, u32),
         runs: &mut Vec<Run>,
     ) -> Result<(), Fault> {
+        let joins = cells.end - cells.start > 1;
         for cell in cells.map(|i| selection.cells.at(i)) {
             match selection.storage {
                 Storage::Buffer(buffer) => {
-                    let (block, cell) = (cell / u64::from(frame.cells), (cell % u64::from(frame.cells)) as usize);
+                    let (block, cell) =
+                        (cell / u64::from(frame.cells), (cell % u64::from(frame.cells)) as usize);
                     for region in &frame.buffers[buffer as usize].blocks[block as usize] {
                         let place = Place { rank, buffer: region.buffer, block: region.block };
                         let row = rank as usize * self.width as usize;
                         let class = row + (self.first_blocks[place.buffer as usize] + place.block) as usize;
                         let class = self.contract.classes.table[class];
                         let part = Part { class, low: region.cuts[cell], high: region.cuts[cell + 1] };
-                        push_run(runs, Run { place, part });
+                        push_run(runs, Run { place, part }, joins);
                     }
                 }
                 Storage::Scratch(scratch) => {
@@ -182,7 +192,11 @@ impl<'m> Elaborator<'m> {
             let (first, last) = (selection.cells.at(cells.start), selection.cells.at(cells.end - 1));
             match first == last {
                 true => frame.shown(selection.storage, first),
-                false => format!("{} to {}", frame.shown(selection.storage, first), frame.shown(selection.storage, last)),
+                false => format!(
+                    "{} to {}",
+                    frame.shown(selection.storage, first),
+                    frame.shown(selection.storage, last)
+                ),
             }
         };
         let (source, target) = (shown(source), shown(target));
@@ -212,9 +226,11 @@ impl<'m> Elaborator<'m> {
     }
 }
 
-fn push_run(runs: &mut Vec<Run>, run: Run) {
+fn push_run(runs: &mut Vec<Run>, run: Run, joins: bool) {
     match runs.last_mut() {
-        Some(last) if last.place == run.place && last.part.high == run.part.low => last.part.high = run.part.high,
+        Some(last) if joins && last.place == run.place && last.part.high == run.part.low => {
+            last.part.high = run.part.high
+        }
         _ => runs.push(run),
     }
 }

@@ -19,7 +19,10 @@ pub(super) struct Selection {
 #[derive(Clone)]
 pub(super) enum Cells {
     /// `first`, `first + 1`, …
-    Run { first: u64, count: u64 },
+    Run {
+        first: u64,
+        count: u64,
+    },
     List(Vec<u64>),
 }
 
@@ -48,7 +51,7 @@ impl<'m> Elaborator<'m> {
         let extents = frame.extents(view.storage);
         let mut first = 0;
         let mut given = view.index.iter().zip(extents.iter()).enumerate().peekable();
-        while let Some((_, (Index::One(expr), &extent))) = given.peek() {
+        while let Some(&(_, (Index::One(expr), &extent))) = given.peek() {
             let value = self.eval(frame, expr)?;
             let chosen = self.in_extent(frame, view, value, extent, expr.span)?;
             first = first * u64::from(extent) + chosen;
@@ -99,12 +102,20 @@ impl<'m> Elaborator<'m> {
         Ok(cells)
     }
 
-    fn run(&mut self, frame: &Frame<'m>, view: &View, range: &Range, extent: u32) -> Result<(u64, u64), Fault> {
+    fn run(
+        &mut self,
+        frame: &Frame<'m>,
+        view: &View,
+        range: &Range,
+        extent: u32,
+    ) -> Result<(u64, u64), Fault> {
         let (low, end) = self.machine.bounds(range, frame.values())?;
         if end < low {
             let message = format!("{}[{low}..{end}] runs backwards", frame.name(view.storage));
             let diagnostic = Diagnostic::new(codes::BACKWARD_RANGE, range.span, message);
-            return Err(Box::new(diagnostic.help("a view goes up; where there may be nothing to move, write `where`")));
+            return Err(Box::new(
+                diagnostic.help("a view goes up; where there may be nothing to move, write `where`"),
+            ));
         }
         if low == end && (0..=i64::from(extent)).contains(&low) {
             return Ok((low as u64, low as u64));

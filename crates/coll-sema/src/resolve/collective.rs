@@ -3,8 +3,8 @@
 use super::{Entity, Named, Resolver};
 use crate::codes;
 use crate::resolved::{
-    Buffer, Collective, Expr, ExprKind, Fact, FactBody, GLOBAL_N, GLOBAL_PARAMS, GLOBAL_ROOT, Place, Reduction, Source,
-    Type,
+    Buffer, Collective, Expr, ExprKind, Fact, FactBody, GLOBAL_N, GLOBAL_PARAMS, GLOBAL_ROOT, Place,
+    Reduction, Source, Type,
 };
 use coll_base::Diagnostic;
 use coll_contract::BufferRole;
@@ -17,7 +17,8 @@ pub(crate) fn collective(mut resolver: Resolver<'_>, all: &ast::Collective) -> C
     let mut params = Vec::new();
     let mut rooted = false;
     for param in &all.params {
-        let entity = if param.text == "root" { global(GLOBAL_ROOT) } else { global(GLOBAL_PARAMS + params.len()) };
+        let entity =
+            if param.text == "root" { global(GLOBAL_ROOT) } else { global(GLOBAL_PARAMS + params.len()) };
         resolver.declare(param, entity);
         match param.text.as_str() {
             "root" => rooted = true,
@@ -28,9 +29,18 @@ pub(crate) fn collective(mut resolver: Resolver<'_>, all: &ast::Collective) -> C
     for buffer in &all.buffers {
         let blocks = buffer.blocks.as_ref().map(|blocks| resolver.number(blocks));
         resolver.declare(&buffer.name, Entity::Buffer(buffers.len() as u32));
-        buffers.push(Buffer { name: buffer.name.text.clone(), role: role(buffer.role), by_rank: by_rank(buffer), blocks });
+        buffers.push(Buffer {
+            name: buffer.name.text.clone(),
+            role: role(buffer.role),
+            by_rank: by_rank(buffer),
+            blocks,
+        });
     }
-    let facts = all.facts.iter().filter_map(|fact| resolver.scoped(|resolver| resolver.fact(fact, &buffers))).collect();
+    let facts = all
+        .facts
+        .iter()
+        .filter_map(|fact| resolver.scoped(|resolver| resolver.fact(fact, &buffers)))
+        .collect();
     Collective {
         name: all.name.text.clone(),
         rooted,
@@ -72,7 +82,11 @@ impl Resolver<'_> {
             // `r after q` says itself which ranks it is about.
             (None, None, ast::FactBody::After(r, _)) => self.number(r),
             (None, None, _) => {
-                let diagnostic = Diagnostic::new(codes::NO_RANK, fact.span, "this fact does not say at which rank it holds");
+                let diagnostic = Diagnostic::new(
+                    codes::NO_RANK,
+                    fact.span,
+                    "this fact does not say at which rank it holds",
+                );
                 self.error(diagnostic.help("write `each r: …` for every rank, or `root: …` for one"));
                 return None;
             }
@@ -115,14 +129,22 @@ impl Resolver<'_> {
             let near = self.nearest(&place.buffer.text, |entity| matches!(entity, Entity::Buffer(_)));
             self.error(match near {
                 Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                None => diagnostic.help(format!("declare it in the collective: `inout {}`", place.buffer.text)),
+                None => {
+                    diagnostic.help(format!("declare it in the collective: `inout {}`", place.buffer.text))
+                }
             });
             return None;
         };
         if block.is_some() && buffers[buffer as usize].blocks.is_none() {
-            let message = format!("`{}` is a plain buffer: it has no blocks to choose from", place.buffer.text);
+            let message =
+                format!("`{}` is a plain buffer: it has no blocks to choose from", place.buffer.text);
             let diagnostic = Diagnostic::new(codes::TOO_MANY_INDICES, place.span, message);
-            self.error(diagnostic.help(format!("declare it `{}[ranks]` to give it a block for each rank", place.buffer.text)));
+            self.error(
+                diagnostic.help(format!(
+                    "declare it `{}[ranks]` to give it a block for each rank",
+                    place.buffer.text
+                )),
+            );
             return None;
         }
         Some(Place { buffer, block, span: place.span })
@@ -134,7 +156,10 @@ fn is_constant(reduction: &Reduction) -> bool {
     let mut constant = true;
     let mut see = |slot| constant &= slot == reduction.slot;
     let bounds = reduction.range.iter().flat_map(|range| [&range.low, &range.high]);
-    let all = bounds.chain(&reduction.condition).chain([&reduction.source.rank]).chain(&reduction.source.place.block);
+    let all = bounds
+        .chain(&reduction.condition)
+        .chain([&reduction.source.rank])
+        .chain(&reduction.source.place.block);
     all.for_each(|expr| expr.each_local(&mut see));
     constant
 }

@@ -195,8 +195,9 @@ impl Resolver<'_> {
         let message = format!("unknown function `{}`", name.text);
         let diagnostic = Diagnostic::new(codes::UNKNOWN_FUNCTION, name.span, message);
         let own = self.scope.iter().filter(|named| matches!(named.entity, Entity::Function(_)));
-        let known = own.map(|named| named.name.as_str()).chain(Builtin::ALL.into_iter().map(Builtin::name));
-        match nearest(&name.text, known) {
+        let own = own.map(|named| named.name.as_str());
+        let known: Vec<&str> = own.chain(Builtin::ALL.iter().map(|builtin| builtin.name())).collect();
+        match nearest(&name.text, known.into_iter()) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
             None => diagnostic.help(format!("declare it above its use: `fn {}(x) = …`", name.text)),
         }
@@ -251,6 +252,7 @@ fn mismatch(span: Span, due: Type, found: Type) -> Diagnostic {
 }
 
 fn argument_count(name: &ast::Name, span: Span, due: String, given: usize) -> Diagnostic {
-    let message = format!("`{}` takes {due} argument{}, not {given}", name.text, if due == "1" { "" } else { "s" });
+    let message =
+        format!("`{}` takes {due} argument{}, not {given}", name.text, if due == "1" { "" } else { "s" });
     Diagnostic::new(codes::ARGUMENT_COUNT, span, message).expected(due).found(given.to_string())
 }

@@ -30,7 +30,10 @@ pub(crate) fn operator(diagnostics: &mut Vec<Diagnostic>, all: &ast::Operator) -
 }
 
 /// The names of a `given` or `ensure` part.
-fn one<'a>(params: &[(&'a ast::Name, Expr)], name: &'a ast::Name) -> impl Iterator<Item = (&'a ast::Name, Expr)> {
+fn one<'a>(
+    params: &[(&'a ast::Name, Expr)],
+    name: &'a ast::Name,
+) -> impl Iterator<Item = (&'a ast::Name, Expr)> {
     params.to_vec().into_iter().chain([(name, Expr::Input)])
 }
 
@@ -66,7 +69,9 @@ impl Lowering<'_> {
             let words = |of| if of == Type::Truth { "a truth value" } else { "a number" };
             let message = format!("{} where {} is due", words(of), words(due));
             self.error(
-                Diagnostic::new(codes::TYPE_MISMATCH, expr.span, message).expected(words(due)).found(words(of)),
+                Diagnostic::new(codes::TYPE_MISMATCH, expr.span, message)
+                    .expected(words(due))
+                    .found(words(of)),
             );
         }
         lowered
@@ -129,11 +134,14 @@ impl Lowering<'_> {
     }
 
     fn call(&mut self, name: &ast::Name, arguments: &[ast::Expr], span: Span) -> (Expr, Type) {
-        let lowered: Vec<Expr> = arguments.iter().map(|argument| self.of_type(argument, Type::Number)).collect();
+        let lowered: Vec<Expr> =
+            arguments.iter().map(|argument| self.of_type(argument, Type::Number)).collect();
         let Some(&(known, due)) = FUNCTIONS.iter().find(|(known, _)| *known == name.text) else {
             let message = format!("an operator cannot call `{}`", name.text);
             let diagnostic = Diagnostic::new(codes::OPERATOR_EXPRESSION, name.span, message);
-            self.error(diagnostic.help("operators have abs, max, min and sqrt, arithmetic, comparisons and `if`"));
+            self.error(
+                diagnostic.help("operators have abs, max, min and sqrt, arithmetic, comparisons and `if`"),
+            );
             return unknown();
         };
         let found = lowered.len();
@@ -148,7 +156,8 @@ impl Lowering<'_> {
         match built {
             Some(expr) => (expr, Type::Number),
             None => {
-                let message = format!("`{known}` takes {due} argument{}, not {found}", if due == 1 { "" } else { "s" });
+                let message =
+                    format!("`{known}` takes {due} argument{}, not {found}", if due == 1 { "" } else { "s" });
                 let diagnostic = Diagnostic::new(codes::ARGUMENT_COUNT, span, message);
                 self.error(diagnostic.expected(due.to_string()).found(found.to_string()));
                 unknown()

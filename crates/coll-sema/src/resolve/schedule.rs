@@ -141,7 +141,8 @@ impl Body<'_, '_> {
         if let Some(first) = self.chunks {
             let message = "`chunks` is stated twice";
             let diagnostic = misplaced(message).label("again here").also(first, "first here");
-            self.resolver.error(diagnostic.help("a schedule has one grid; `chunks a, b` cuts in two dimensions"));
+            self.resolver
+                .error(diagnostic.help("a schedule has one grid; `chunks a, b` cuts in two dimensions"));
         } else if !top {
             let help = "state it at the top of the schedule; `chunks if c { a } else { b }` can choose";
             self.resolver.error(misplaced("`chunks` stands inside another statement").help(help));
@@ -156,7 +157,8 @@ impl Body<'_, '_> {
     fn scratch(&mut self, name: &ast::Name, extents: &[ast::Expr], span: Span, top: bool) -> Option<Stmt> {
         let extents = extents.iter().map(|extent| self.resolver.number(extent)).collect::<Vec<_>>();
         if !top {
-            let diagnostic = Diagnostic::new(codes::MISPLACED, span, "`scratch` stands inside another statement");
+            let diagnostic =
+                Diagnostic::new(codes::MISPLACED, span, "`scratch` stands inside another statement");
             self.resolver.error(diagnostic.help("declare it at the top of the schedule"));
         }
         let id = self.scratch.len() as u32;
@@ -168,7 +170,8 @@ impl Body<'_, '_> {
 
     fn tune(&mut self, entries: &[(ast::Name, ast::TuneValue)], span: Span, top: bool) -> Option<Stmt> {
         if !top {
-            let diagnostic = Diagnostic::new(codes::MISPLACED, span, "`tune` stands inside another statement");
+            let diagnostic =
+                Diagnostic::new(codes::MISPLACED, span, "`tune` stands inside another statement");
             self.resolver.error(diagnostic.help("tuning is of the whole schedule: put it at the top"));
         }
         let mut resolved = Vec::new();
@@ -242,10 +245,15 @@ impl Body<'_, '_> {
         let due = collective.buffers.len();
         if views.len() != due {
             let names: Vec<&str> = collective.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
-            let message =
-                format!("`{}` takes {due} view{}, not {}", collective.name, if due == 1 { "" } else { "s" }, views.len());
+            let message = format!(
+                "`{}` takes {due} view{}, not {}",
+                collective.name,
+                if due == 1 { "" } else { "s" },
+                views.len()
+            );
             let diagnostic = Diagnostic::new(codes::VIEW_COUNT, call.path.span, message);
-            let expected = if due == 0 { "no views".to_string() } else { format!("views for {}", names.join(", ")) };
+            let expected =
+                if due == 0 { "no views".to_string() } else { format!("views for {}", names.join(", ")) };
             self.resolver.error(diagnostic.expected(expected).found(views.len().to_string()));
             return None;
         }
@@ -254,9 +262,13 @@ impl Body<'_, '_> {
             let crate::resolved::Storage::Buffer(buffer) = view.storage else { continue };
             let own = &self.buffers[buffer as usize];
             if own.role == BufferRole::In && callee.role != BufferRole::In {
-                let message = format!("`{}` is an `in` buffer, and `{}` writes its `{}`", own.name, collective.name, callee.name);
+                let message = format!(
+                    "`{}` is an `in` buffer, and `{}` writes its `{}`",
+                    own.name, collective.name, callee.name
+                );
                 let diagnostic = Diagnostic::new(codes::WRITE_TO_IN, view.span, message);
-                self.resolver.error(diagnostic.help("copy it to a buffer that may be written, and give that"));
+                self.resolver
+                    .error(diagnostic.help("copy it to a buffer that may be written, and give that"));
             }
         }
         Some(())
@@ -295,7 +307,11 @@ impl Body<'_, '_> {
 }
 
 /// The callee's global that an argument `name = value` sets.
-fn parameter(collectives: &[Collective], callee: &Schedule, name: &ast::Name) -> Result<u32, Box<Diagnostic>> {
+fn parameter(
+    collectives: &[Collective],
+    callee: &Schedule,
+    name: &ast::Name,
+) -> Result<u32, Box<Diagnostic>> {
     let rooted = callee.collective.is_some_and(|id| collectives[id as usize].rooted);
     if name.text == "root" && rooted {
         return Ok(GLOBAL_ROOT as u32);
@@ -310,10 +326,16 @@ fn parameter(collectives: &[Collective], callee: &Schedule, name: &ast::Name) ->
 }
 
 /// Lists the parameters that there are, and the nearest.
-pub(crate) fn with_parameters(diagnostic: Diagnostic, schedule: &Schedule, rooted: bool, name: &str) -> Diagnostic {
+pub(crate) fn with_parameters(
+    diagnostic: Diagnostic,
+    schedule: &Schedule,
+    rooted: bool,
+    name: &str,
+) -> Diagnostic {
     let known = rooted.then_some("root").into_iter();
     let known: Vec<&str> = known.chain(schedule.params.iter().map(|param| param.name.as_str())).collect();
-    let has = if known.is_empty() { "it has none".to_string() } else { format!("it has {}", known.join(", ")) };
+    let has =
+        if known.is_empty() { "it has none".to_string() } else { format!("it has {}", known.join(", ")) };
     match nearest(name, known.into_iter()) {
         Some(near) => diagnostic.note(has).help(format!("did you mean `{near}`?")),
         None => diagnostic.note(has),
@@ -327,13 +349,15 @@ pub(crate) fn unknown_schedule(
     own: &BTreeMap<(String, String), u32>,
 ) -> Diagnostic {
     let full = format!("{}.{}", path.collective.text, path.schedule.text);
-    let diagnostic = Diagnostic::new(codes::UNKNOWN_SCHEDULE, path.span, format!("unknown schedule `{full}`"));
+    let diagnostic =
+        Diagnostic::new(codes::UNKNOWN_SCHEDULE, path.span, format!("unknown schedule `{full}`"));
     let known: Vec<String> = own.keys().chain(library).map(|(c, s)| format!("{c}.{s}")).collect();
     if let Some(near) = nearest(&full, known.iter().map(String::as_str)) {
         return diagnostic.help(format!("did you mean `{near}`?"));
     }
     let prefix = format!("{}.", path.collective.text);
-    let siblings: Vec<&str> = known.iter().filter(|name| name.starts_with(&prefix)).map(String::as_str).collect();
+    let siblings: Vec<&str> =
+        known.iter().filter(|name| name.starts_with(&prefix)).map(String::as_str).collect();
     match siblings.is_empty() {
         true => diagnostic.help("a schedule's full name is `collective.schedule`, as in `allgather.ring`"),
         false => diagnostic.help(format!("there are {}", siblings.join(", "))),
@@ -346,7 +370,8 @@ fn refused_tuning(name: &ast::Name) -> Diagnostic {
         let help = "leave it out: elements travel and are summed up in their own type";
         return Diagnostic::new(codes::TUNE_NOT_HERE, name.span, message).help(help);
     }
-    let diagnostic = Diagnostic::new(codes::UNKNOWN_TUNE, name.span, format!("unknown tuning `{}`", name.text));
+    let diagnostic =
+        Diagnostic::new(codes::UNKNOWN_TUNE, name.span, format!("unknown tuning `{}`", name.text));
     match nearest(&name.text, ["lanes", "slices"].into_iter()) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic.help("there are `lanes` and `slices`"),
@@ -355,7 +380,11 @@ fn refused_tuning(name: &ast::Name) -> Diagnostic {
 
 /// The names that a collective brings to its schedules: `n`, its parameters and its buffers.
 pub(crate) fn names_of(collective: &Collective) -> Vec<Named> {
-    let global = |name: &str, slot: usize| Named { name: name.into(), entity: Entity::Global(slot as u32), span: None };
+    let global = |name: &str, slot: usize| Named {
+        name: name.into(),
+        entity: Entity::Global(slot as u32),
+        span: None,
+    };
     let mut names = vec![global("n", crate::resolved::GLOBAL_N)];
     if collective.rooted {
         names.push(global("root", GLOBAL_ROOT));

@@ -16,7 +16,8 @@ type EachSlot = Option<u32>;
 
 impl Body<'_, '_> {
     pub(super) fn step(&mut self, each: &Option<ast::StepEach>, body: &[ast::Stmt], span: Span) -> Step {
-        let group = each.as_ref().and_then(|each| each.group.as_ref()).map(|group| self.resolver.group(group));
+        let group =
+            each.as_ref().and_then(|each| each.group.as_ref()).map(|group| self.resolver.group(group));
         let mark = self.resolver.scope.len();
         let each = each.as_ref().map(|each| {
             let slot = self.resolver.declare_local(&each.var, Type::Number);
@@ -55,7 +56,9 @@ impl Body<'_, '_> {
             other => {
                 let (what, help) = match other {
                     StmtKind::Step(..) => ("a step", "end the outer step first: steps follow one another"),
-                    StmtKind::Call(_) => ("a call", "put the call before or after the step: it has steps of its own"),
+                    StmtKind::Call(_) => {
+                        ("a call", "put the call before or after the step: it has steps of its own")
+                    }
                     StmtKind::Stage(..) => ("a stage", "put the step into the stage"),
                     StmtKind::Fn(_) => ("a function", "declare it above the step"),
                     StmtKind::Require(..) => ("`require`", "put it above the step"),
@@ -84,7 +87,14 @@ impl Body<'_, '_> {
             ast::Transfer::Copy { source, target, at } => {
                 let (source, target) = self.ends(source, Some(target));
                 let at = self.own_end("copy", "at", at, span, each);
-                return Some(Transfer { kind: Kind::Move, source: Some(source?), target, from: at?, to: None, span });
+                return Some(Transfer {
+                    kind: Kind::Move,
+                    source: Some(source?),
+                    target,
+                    from: at?,
+                    to: None,
+                    span,
+                });
             }
             ast::Transfer::Reduce { source, target, at, write } => {
                 let (source, target) = self.ends(source, Some(target));
@@ -95,7 +105,14 @@ impl Body<'_, '_> {
             ast::Transfer::Signal { from, to } => {
                 let from = self.own_end("signal", "from", from, span, each);
                 let to = Some(self.resolver.number(to));
-                return Some(Transfer { kind: Kind::Signal, source: None, target: None, from: from?, to, span });
+                return Some(Transfer {
+                    kind: Kind::Signal,
+                    source: None,
+                    target: None,
+                    from: from?,
+                    to,
+                    span,
+                });
             }
         };
         Some(Transfer { kind, source: Some(source?), target, from: from?, to: Some(to?), span })
@@ -127,7 +144,8 @@ impl Body<'_, '_> {
             true => format!("a send lands where it came from: say where it goes, `as {place}[…]`"),
             false => format!("write to `{place}` instead"),
         };
-        self.resolver.error(Diagnostic::new(codes::WRITE_TO_IN, view.span, message).label("written").help(help));
+        self.resolver
+            .error(Diagnostic::new(codes::WRITE_TO_IN, view.span, message).label("written").help(help));
     }
 
     /// The end that `each` gives and that must be written outside it.
@@ -179,7 +197,8 @@ impl Body<'_, '_> {
             Storage::Scratch(scratch) => self.scratch_dimensions[scratch as usize].max(1),
         };
         if index.len() > dimensions {
-            let message = format!("`{}` has {dimensions} dimension(s), not {}", view.buffer.text, index.len());
+            let message =
+                format!("`{}` has {dimensions} dimension(s), not {}", view.buffer.text, index.len());
             let help = match storage {
                 Storage::Buffer(_) => "`chunks a, b` cuts each block into a grid of two dimensions",
                 Storage::Scratch(_) => "`scratch tmp[a, b]` has two dimensions",

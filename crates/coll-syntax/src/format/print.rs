@@ -137,7 +137,8 @@ impl<'s> Printer<'s> {
         if body.close == body.open + 1 {
             return self.push("}");
         }
-        if let Some(only) = self.hugged(body) {
+        // A declaration's body is never hugged: its statements want a line of their own.
+        if let Some(only) = self.hugged(body).filter(|_| indent > 0) {
             self.push(" ");
             self.unit(only, indent);
             return self.push(" }");
