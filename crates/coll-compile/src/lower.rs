@@ -11,7 +11,9 @@
 //! | [`memory`] | in which store does a piece lie now? |
 //! | [`conflicts`] | which writes of a step must be staged, as the step reads what they overwrite? |
 //! | [`hazards`] | what must an operation wait for, as it touches the same memory? |
-//! | [`slots`] | which physical slot serves which value of scratch? |
+//! | [`scratch`] | where is a slot of the program now, and how long is it used? |
+//! | [`slots`] | which physical slot is free for a value? |
+//! | [`ports`] | which lane and channel does a message take? |
 //! | [`draft`] | how do operations, lanes and tables of one rank come together? |
 //! | [`prune`] | which waits say nothing new? |
 
@@ -22,8 +24,10 @@ mod draft;
 mod hazards;
 mod lines;
 mod memory;
+mod ports;
 mod prune;
 mod rank;
+mod scratch;
 mod slots;
 
 use crate::{Grouped, codes};

@@ -36,10 +36,27 @@ impl<'a> Grouped<'a> {
             let (step, from, to) = (first.step, first.source.rank, first.target.rank);
             let _ = writeln!(text, "\nmessage of step {step} from {from} to {to}");
             for &(_, transfer) in message {
-                let _ = writeln!(text, "  {}", print_transfer(&self.program, &self.program.transfers[transfer]));
+                let _ =
+                    writeln!(text, "  {}", print_transfer(&self.program, &self.program.transfers[transfer]));
             }
         }
         text
+    }
+}
+
+/// Numbers messages anew, without gaps, in the same order.
+fn renumber(message: &mut [u32]) {
+    let count = message.iter().max().map_or(0, |&last| last as usize + 1);
+    let mut new = vec![0u32; count];
+    for &old in message.iter() {
+        new[old as usize] = 1;
+    }
+    let mut next = 0;
+    for entry in &mut new {
+        next += std::mem::replace(entry, next);
+    }
+    for entry in message {
+        *entry = new[*entry as usize];
     }
 }
 

@@ -23,6 +23,16 @@ pub enum Dependence {
 }
 
 impl Dependence {
+    /// How the transfer relates to the one that it comes after, in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Dependence::Reads => "reads",
+            Dependence::Builds => "builds on",
+            Dependence::Overwrites => "overwrites",
+            Dependence::Replaces => "replaces",
+        }
+    }
+
     /// True if a value flows along it; the others are only about memory.
     pub fn carries_value(self) -> bool {
         matches!(self, Dependence::Reads | Dependence::Builds)

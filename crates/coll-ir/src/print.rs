@@ -159,7 +159,8 @@ fn write_classes(text: &mut String, contract: &Contract) -> fmt::Result {
 }
 
 fn write_ensures(text: &mut String, contract: &Contract) -> fmt::Result {
-    let mut by_place: Vec<_> = contract.ensures.iter().map(|e| (e.buffer, e.block, e.rank, e.value)).collect();
+    let mut by_place: Vec<_> =
+        contract.ensures.iter().map(|e| (e.buffer, e.block, e.rank, e.value)).collect();
     by_place.sort_unstable();
     let follows = |a: &(u32, u32, u32, u32), b: &(u32, u32, u32, u32)| {
         (a.0, a.1, a.3) == (b.0, b.1, b.3) && a.2 + 1 == b.2

@@ -120,7 +120,9 @@ impl Reader {
             "stage" => self.stage(words)?,
             "step" => self.step(words)?,
             "move" | "reduce" | "signal" | "drop" => self.transfer(word, words)?,
-            _ => return Err(format!("expected a line's first word such as `step` or `move`, found `{word}`")),
+            _ => {
+                return Err(format!("expected a line's first word such as `step` or `move`, found `{word}`"));
+            }
         }
         words.end()
     }
@@ -171,7 +173,8 @@ impl Reader {
         if !self.rows.is_empty() || !self.program.scratch.is_empty() || !self.program.steps.is_empty() {
             return Err("buffers stand before classes, scratch and steps".to_owned());
         }
-        let cells = (self.program.contract.blocks_per_rank() as u64 + blocks as u64) * self.program.ranks() as u64;
+        let cells =
+            (self.program.contract.blocks_per_rank() as u64 + blocks as u64) * self.program.ranks() as u64;
         if cells > TABLE_MAX {
             return Err(format!("{cells} blocks on all ranks together; at most {TABLE_MAX} are read"));
         }
@@ -217,7 +220,10 @@ impl Reader {
             }
         }
         if row.len() != width as usize {
-            return Err(format!("expected {width} classes, one for each block of a rank, found {}", row.len()));
+            return Err(format!(
+                "expected {width} classes, one for each block of a rank, found {}",
+                row.len()
+            ));
         }
         for rank in ranks {
             self.rows.insert(rank, row.clone());
@@ -256,7 +262,10 @@ impl Reader {
         words.expect(":")?;
         while !words.is_empty() {
             let others = words.range_within(0..ranks, "ranks")?;
-            self.program.contract.after.extend(others.filter(|&other| other != rank).map(|other| (rank, other)));
+            self.program
+                .contract
+                .after
+                .extend(others.filter(|&other| other != rank).map(|other| (rank, other)));
         }
         Ok(())
     }
@@ -345,7 +354,16 @@ impl Reader {
             words.expect("to")?;
             let target = at(words.number_within(ranks, "a rank")?);
             let kind = Kind::Signal;
-            self.program.transfers.push(Transfer { kind, step, source, target, low: 0, high: 0, class: 0, origin });
+            self.program.transfers.push(Transfer {
+                kind,
+                step,
+                source,
+                target,
+                low: 0,
+                high: 0,
+                class: 0,
+                origin,
+            });
             return Ok(());
         }
         let kind = match word {
@@ -375,8 +393,9 @@ impl Reader {
 
     fn class_of(&mut self, place: Place) -> Answer<u32> {
         self.fill_classes();
-        default_class(&self.program, place)
-            .ok_or_else(|| "a scratch has no class of its own: add `class N`, that of what it holds".to_owned())
+        default_class(&self.program, place).ok_or_else(|| {
+            "a scratch has no class of its own: add `class N`, that of what it holds".to_owned()
+        })
     }
 
     fn fill_classes(&mut self) {
@@ -470,6 +489,7 @@ impl Reader {
         if let Some(stage) = self.program.stages.iter().find(|stage| stage.end > steps) {
             return Err(format!("stage `{}` ends at step {} of {steps}", stage.name, stage.end));
         }
+        crate::verify(&self.program)?;
         Ok(self.program)
     }
 }
@@ -532,7 +552,9 @@ impl<'a> Words<'a> {
         let end = if self.take("..") { self.parse(what)? } else { start.saturating_add(1) };
         match allowed.start <= start && start < end && end <= allowed.end {
             true => Ok(start..end),
-            false => Err(format!("{start}..{end} is not a run of {what} in {}..{}", allowed.start, allowed.end)),
+            false => {
+                Err(format!("{start}..{end} is not a run of {what} in {}..{}", allowed.start, allowed.end))
+            }
         }
     }
 

@@ -30,9 +30,12 @@ fn contract(program: &Program) -> Result<(), String> {
     require(contract.ensures.iter().all(|e| (e.value as usize) < contract.values.len()), || {
         "values are in range".into()
     })?;
-    let key = |at: usize| (contract.ensures[at].rank, contract.ensures[at].buffer, contract.ensures[at].block);
+    let key =
+        |at: usize| (contract.ensures[at].rank, contract.ensures[at].buffer, contract.ensures[at].block);
     require((1..contract.ensures.len()).all(|at| key(at - 1) < key(at)), || "ensures ascend".into())?;
-    require(!program.rooted && program.root == 0 || program.root < contract.ranks, || "the root is a rank".into())
+    require(!program.rooted && program.root == 0 || program.root < contract.ranks, || {
+        "the root is a rank".into()
+    })
 }
 
 fn cuts(program: &Program) -> Result<(), String> {
@@ -53,13 +56,19 @@ fn origins(program: &Program) -> Result<(), String> {
     require(origins.origins.iter().all(|origin| bound(origin.binding)), || "origins name bindings".into())?;
     let known = |origin: u32| (origin as usize) < origins.origins.len();
     require(program.steps.iter().all(|step| known(step.origin)), || "steps have origins".into())?;
-    require(program.transfers.iter().all(|transfer| known(transfer.origin)), || "transfers have origins".into())
+    require(program.transfers.iter().all(|transfer| known(transfer.origin)), || {
+        "transfers have origins".into()
+    })
 }
 
 fn steps(program: &Program) -> Result<(), String> {
     let count = program.steps.len() as u32;
-    require(program.transfers.is_sorted_by_key(|transfer| transfer.step), || "transfers ascend by step".into())?;
-    require(program.transfers.last().is_none_or(|transfer| transfer.step < count), || "steps are in range".into())?;
+    require(program.transfers.is_sorted_by_key(|transfer| transfer.step), || {
+        "transfers ascend by step".into()
+    })?;
+    require(program.transfers.last().is_none_or(|transfer| transfer.step < count), || {
+        "steps are in range".into()
+    })?;
     let mut open: Vec<u32> = Vec::new();
     for stage in &program.stages {
         open.retain(|&end| end > stage.start);
@@ -102,7 +111,9 @@ fn ids(program: &Program, transfer: &Transfer) -> Result<(), String> {
     }
     let target = transfer.target.buffer as usize;
     let read_only = |decl: &coll_contract::BufferDecl| decl.role == coll_contract::BufferRole::In;
-    require(!program.contract.buffers.get(target).is_some_and(read_only), || "an `in` buffer is never written".into())?;
+    require(!program.contract.buffers.get(target).is_some_and(read_only), || {
+        "an `in` buffer is never written".into()
+    })?;
     let drops_itself = transfer.kind != Kind::Drop || transfer.source == transfer.target;
     require(drops_itself, || "a drop's source is its target".into())
 }
@@ -206,6 +217,9 @@ mod tests {
 
     #[test]
     fn two_reductions_into_one_piece_are_sound() {
-        check(|p| p.transfers.iter_mut().for_each(|t| (t.kind, t.low, t.high) = (Kind::Reduce, 0, 2)), "sound");
+        check(
+            |p| p.transfers.iter_mut().for_each(|t| (t.kind, t.low, t.high) = (Kind::Reduce, 0, 2)),
+            "sound",
+        );
     }
 }

@@ -106,6 +106,9 @@ codes! {
     SCRATCH_GIVEN = "E0405", "scratch given to a call";
     /// A called schedule that is not for this number of ranks.
     REQUIRE_IN_CALL = "E0406", "a called schedule does not apply";
+
+    /// A `tune` in a called schedule, which does not count.
+    TUNE_IN_CALL = "W0750", "the tuning of a called schedule";
 }
 
 #[cfg(test)]

@@ -35,8 +35,8 @@ use crate::codes;
 use crate::contract::{Facts, contract};
 use crate::eval::{Fault, Machine};
 use crate::module::{Instantiated, Module, Refusal};
-use crate::resolved::{Collective, Expr, Schedule};
-use coll_base::{Diagnostic, Span};
+use crate::resolved::{Collective, Expr, GLOBAL_N, Schedule};
+use coll_base::{Diagnostic, Label, Span};
 use coll_contract::Contract;
 use coll_ir::{Scratch, Stage, Step, Transfer, Tune};
 use cutter::Cutter;
@@ -50,6 +50,10 @@ use trace::Trace;
 const TRANSFERS_MAX: usize = 64_000_000;
 /// The deepest that calls may nest.
 const DEPTH_MAX: usize = 48;
+/// The deepest that blocks of statements may nest, over all calls.
+const NESTING_MAX: usize = 400;
+/// How many of the calls around a fault are shown.
+const CALLS_SHOWN: usize = 3;
 
 /// Instantiates schedule `id` of a module; its collective is known.
 pub(crate) fn elaborate(module: &Module, id: u32, globals: Vec<i64>) -> Result<Instantiated, Refusal> {
@@ -58,10 +62,16 @@ pub(crate) fn elaborate(module: &Module, id: u32, globals: Vec<i64>) -> Result<I
     let mut machine = Machine::new(&module.functions);
     let contract =
         contract(collective, &globals, &mut machine).map_err(|fault| Refusal::Errors(vec![*fault]))?;
-    let mut elaborator = Elaborator::new(module, machine, contract, (id, globals[0] as u32));
+    let mut elaborator = Elaborator::new(
+        module,
+        machine,
+        contract,
+        Running { schedule: id, ranks: globals[GLOBAL_N] as u32, call: schedule.span },
+    );
     let mut frame = Frame::top(schedule, collective, globals, &elaborator.contract, &mut elaborator.cutter);
     let ran = elaborator.block(&mut frame, &schedule.body);
-    if let Err(Stop::DoesNotApply { span, reason }) = ran {
+    // What is wrong for this number of ranks is told before what is not meant for it.
+    if let (Err(Stop::DoesNotApply { span, reason }), true) = (ran, elaborator.sink.is_empty()) {
         return Err(Refusal::DoesNotApply { span, reason });
     }
     elaborator.finish(schedule, collective.rooted, frame.globals)
@@ -82,6 +92,15 @@ enum Stop {
     DoesNotApply { span: Span, reason: String },
 }
 
+/// A schedule being run.
+struct Running {
+    schedule: u32,
+    /// The size of its group.
+    ranks: u32,
+    /// The call.
+    call: Span,
+}
+
 struct Elaborator<'m> {
     module: &'m Module,
     machine: Machine<'m>,
@@ -92,8 +111,10 @@ struct Elaborator<'m> {
     cutter: Cutter,
     trace: Trace,
     sink: Sink,
-    /// Schedules being run, with the sizes of their groups; the last is innermost.
-    running: Vec<(u32, u32)>,
+    /// The calls being run, outermost first. The first is the schedule itself.
+    running: Vec<Running>,
+    /// How many blocks of statements are open, over all calls.
+    nesting: usize,
     facts: HashMap<(u32, Vec<i64>), Rc<Facts>>,
     /// `low` and `high` of these are cuts until `finish`.
     transfers: Vec<Transfer>,
@@ -107,15 +128,11 @@ struct Elaborator<'m> {
     /// For each scratch, the most parts that a slot holds.
     scratch_parts: Vec<u32>,
     tune: Tune,
+    warnings: Sink,
 }
 
 impl<'m> Elaborator<'m> {
-    fn new(
-        module: &'m Module,
-        machine: Machine<'m>,
-        contract: Contract,
-        running: (u32, u32),
-    ) -> Elaborator<'m> {
+    fn new(module: &'m Module, machine: Machine<'m>, contract: Contract, running: Running) -> Elaborator<'m> {
         Elaborator {
             module,
             machine,
@@ -126,6 +143,7 @@ impl<'m> Elaborator<'m> {
             trace: Trace::new(),
             sink: Sink::new(),
             running: vec![running],
+            nesting: 0,
             facts: HashMap::new(),
             transfers: Vec::new(),
             senders: Vec::new(),
@@ -135,6 +153,7 @@ impl<'m> Elaborator<'m> {
             scratch: Vec::new(),
             scratch_parts: Vec::new(),
             tune: Tune::default(),
+            warnings: Sink::new(),
         }
     }
 
@@ -143,26 +162,34 @@ impl<'m> Elaborator<'m> {
     }
 
     /// Reports a fault after which nothing can go on.
-    fn stop(&mut self, fault: Fault) -> Stop {
+    fn stop(&mut self, fault: Diagnostic) -> Stop {
         self.report(fault);
         Stop::Failed
     }
 
     /// Reports a fault with the variables in force.
-    fn report(&mut self, mut fault: Fault) {
+    fn report(&mut self, mut fault: Diagnostic) {
         let bindings = self.trace.describe();
         if let Some(label) = fault.primary.as_mut().filter(|_| !bindings.is_empty()) {
             label.text =
                 if label.text.is_empty() { bindings } else { format!("{}, with {bindings}", label.text) };
         }
-        self.sink.push(*fault);
+        // Innermost first, after the place itself.
+        for running in self.running[1..].iter().rev().take(CALLS_SHOWN) {
+            let called = |label: &Label| label.span == running.call;
+            if !fault.primary.iter().chain(&fault.secondary).any(called) {
+                fault.secondary.push(Label { span: running.call, text: "called here".into() });
+            }
+        }
+        self.sink.push(fault);
     }
 
     /// A number that counts something: at least 1, at most `most`.
     fn count(&mut self, frame: &Frame<'m>, expr: &Expr, what: &str, most: u64) -> Result<u32, Fault> {
         let value = self.eval(frame, expr)?;
         if value < 1 {
-            let diagnostic = Diagnostic::new(codes::NOT_A_COUNT, expr.span, format!("{value} {what}"));
+            let message = format!("{value} {what}: there must be at least 1");
+            let diagnostic = Diagnostic::new(codes::NOT_A_COUNT, expr.span, message);
             return Err(Box::new(diagnostic.expected("at least 1").found(value.to_string())));
         }
         match u32::try_from(value).ok().filter(|&count| u64::from(count) <= most) {

@@ -6,7 +6,7 @@ use coll_base::{Diagnostic, Span, math};
 use coll_syntax::ast::BinaryOp;
 
 /// How many loop rounds and function calls one instantiation may take.
-pub(crate) const FUEL: u64 = 500_000_000;
+pub(crate) const FUEL: u64 = 100_000_000;
 
 /// Evaluates, and counts the work.
 pub(crate) struct Machine<'m> {

@@ -20,6 +20,7 @@ mod module;
 mod resolve;
 mod resolved;
 mod suggest;
+mod wording;
 
 pub use load::{Library, load};
 pub use module::{Instance, Instantiated, Module, Refusal, ScheduleInfo};

@@ -72,6 +72,8 @@ pub(crate) struct Function {
     pub(crate) params: u32,
     pub(crate) body: Expr,
     pub(crate) yields: Type,
+    /// How deep its evaluation recurses.
+    pub(crate) height: u32,
     /// It has errors: what calls it is broken too.
     pub(crate) broken: bool,
 }

@@ -2,7 +2,11 @@
 
 /// The name of `known` with the fewest letters changed, if few enough; of equals, the first.
 pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let limit = (name.chars().count() / 3).max(1);
+    // Of a single letter nothing is left when it is changed.
+    let limit = match name.chars().count() {
+        0 | 1 => 0,
+        letters => (letters / 3).max(1),
+    };
     let mut best: Option<(usize, &str)> = None;
     for candidate in known {
         let changes = distance(name, candidate);
@@ -48,6 +52,7 @@ mod tests {
         check("all_gather", Some("allgather"));
         check("reducescatter", Some("reduce_scatter"));
         check("q", None);
+        check("peers", Some("peer"));
         check("tmp", None);
     }
 }

@@ -17,18 +17,26 @@ fn a_ring_sends_each_chunk_round() {
         for s in 0..n-1 { step each r { send data[(r + 1 - s) % n] to (r + 1) % n } }
     }";
     check(ring, 1, expect![[""]]);
-    check(ring, 2, expect![[r#"
+    check(
+        ring,
+        2,
+        expect![[r#"
         0: 0.data 0..1/2 +> 1; 1.data 1/2..1 +> 0
         1: 0.data 1/2..1 > 1; 1.data 0..1/2 > 0
-    "#]]);
-    check(ring, 4, expect![[r#"
+    "#]],
+    );
+    check(
+        ring,
+        4,
+        expect![[r#"
         0: 0.data 0..1/4 +> 1; 1.data 1/4..1/2 +> 2; 2.data 1/2..3/4 +> 3; 3.data 3/4..1 +> 0
         1: 0.data 3/4..1 +> 1; 1.data 0..1/4 +> 2; 2.data 1/4..1/2 +> 3; 3.data 1/2..3/4 +> 0
         2: 0.data 1/2..3/4 +> 1; 1.data 3/4..1 +> 2; 2.data 0..1/4 +> 3; 3.data 1/4..1/2 +> 0
         3: 0.data 1/4..1/2 > 1; 1.data 1/2..3/4 > 2; 2.data 3/4..1 > 3; 3.data 0..1/4 > 0
         4: 0.data 0..1/4 > 1; 1.data 1/4..1/2 > 2; 2.data 1/2..3/4 > 3; 3.data 3/4..1 > 0
         5: 0.data 3/4..1 > 1; 1.data 0..1/4 > 2; 2.data 1/4..1/2 > 3; 3.data 1/2..3/4 > 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -41,17 +49,25 @@ fn bruck_turns_sends_by_bits_and_turns_back() {
         }
         step each r { for i in 0..n { copy tmp[i] to output[(r - i) % n] } }
     }";
-    check(bruck, 1, expect![[r#"
+    check(
+        bruck,
+        1,
+        expect![[r#"
         0: 0.input > 0.tmp
         1: 0.tmp > 0.output
-    "#]]);
-    check(bruck, 5, expect![[r#"
+    "#]],
+    );
+    check(
+        bruck,
+        5,
+        expect![[r#"
         0: 0.input[0] > 0.tmp[0]; 0.input[1] > 0.tmp[1]; 0.input[2] > 0.tmp[2]; 0.input[3] > 0.tmp[3]; 0.input[4] > 0.tmp[4]; 1.input[1] > 1.tmp[0]; 1.input[2] > 1.tmp[1]; 1.input[3] > 1.tmp[2]; 1.input[4] > 1.tmp[3]; 1.input[0] > 1.tmp[4]; 2.input[2] > 2.tmp[0]; 2.input[3] > 2.tmp[1]; 2.input[4] > 2.tmp[2]; 2.input[0] > 2.tmp[3]; 2.input[1] > 2.tmp[4]; 3.input[3] > 3.tmp[0]; 3.input[4] > 3.tmp[1]; 3.input[0] > 3.tmp[2]; 3.input[1] > 3.tmp[3]; 3.input[2] > 3.tmp[4]; 4.input[4] > 4.tmp[0]; 4.input[0] > 4.tmp[1]; 4.input[1] > 4.tmp[2]; 4.input[2] > 4.tmp[3]; 4.input[3] > 4.tmp[4]
         1: 0.tmp[1] > 1; 0.tmp[3] > 1; 1.tmp[1] > 2; 1.tmp[3] > 2; 2.tmp[1] > 3; 2.tmp[3] > 3; 3.tmp[1] > 4; 3.tmp[3] > 4; 4.tmp[1] > 0; 4.tmp[3] > 0
         2: 0.tmp[2] > 2; 0.tmp[3] > 2; 1.tmp[2] > 3; 1.tmp[3] > 3; 2.tmp[2] > 4; 2.tmp[3] > 4; 3.tmp[2] > 0; 3.tmp[3] > 0; 4.tmp[2] > 1; 4.tmp[3] > 1
         3: 0.tmp[4] > 4; 1.tmp[4] > 0; 2.tmp[4] > 1; 3.tmp[4] > 2; 4.tmp[4] > 3
         4: 0.tmp[0] > 0.output[0]; 0.tmp[1] > 0.output[4]; 0.tmp[2] > 0.output[3]; 0.tmp[3] > 0.output[2]; 0.tmp[4] > 0.output[1]; 1.tmp[0] > 1.output[1]; 1.tmp[1] > 1.output[0]; 1.tmp[2] > 1.output[4]; 1.tmp[3] > 1.output[3]; 1.tmp[4] > 1.output[2]; 2.tmp[0] > 2.output[2]; 2.tmp[1] > 2.output[1]; 2.tmp[2] > 2.output[0]; 2.tmp[3] > 2.output[4]; 2.tmp[4] > 2.output[3]; 3.tmp[0] > 3.output[3]; 3.tmp[1] > 3.output[2]; 3.tmp[2] > 3.output[1]; 3.tmp[3] > 3.output[0]; 3.tmp[4] > 3.output[4]; 4.tmp[0] > 4.output[4]; 4.tmp[1] > 4.output[3]; 4.tmp[2] > 4.output[2]; 4.tmp[3] > 4.output[1]; 4.tmp[4] > 4.output[0]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -70,14 +86,18 @@ fn a_double_tree_sends_half_down_each_of_two_trees() {
             step each v in 1..n where low(twin(v)) == d { recv data[1] from rank(parent(twin(v))) }
         }
     }";
-    check(tree, 7, expect![[r#"
+    check(
+        tree,
+        7,
+        expect![[r#"
         0: 0.data 0..1/2 > 4
         1: 0.data 1/2..1 > 3
         2: 4.data 0..1/2 > 2; 4.data 0..1/2 > 6
         3: 3.data 1/2..1 > 1; 3.data 1/2..1 > 5
         4: 2.data 0..1/2 > 1; 2.data 0..1/2 > 3; 6.data 0..1/2 > 5
         5: 1.data 1/2..1 > 2; 1.data 1/2..1 > 6; 5.data 1/2..1 > 4
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -92,15 +112,18 @@ fn a_schedule_that_names_no_root_is_turned_to_serve_each() {
         0: 3.data > 4
         1: 3.data > 0; 4.data > 1
         2: 3.data > 2
-    "#]].assert_eq(&steps(&program(binomial, 5, 3)));
+    "#]]
+    .assert_eq(&steps(&program(binomial, 5, 3)));
     let linear = "schedule linear: scatter { step each r in 1..n { recv data[r] from 0 } }";
     expect![[r#"
         0: 2.data[0] > 0; 2.data[1] > 1
-    "#]].assert_eq(&steps(&program(linear, 3, 2)));
+    "#]]
+    .assert_eq(&steps(&program(linear, 3, 2)));
     let named = "schedule linear: scatter { step each r where r != root { recv data[r] from root } }";
     expect![[r#"
         0: 2.data[0] > 0; 2.data[1] > 1
-    "#]].assert_eq(&steps(&program(named, 3, 2)));
+    "#]]
+    .assert_eq(&steps(&program(named, 3, 2)));
 }
 
 #[test]
@@ -115,7 +138,10 @@ fn a_call_cuts_one_part_and_deals_out_several() {
             for l in 0..local { allreduce.ring(data[l])   on group(k*local + l for k in 0..nodes) }
             for k in 0..nodes { allgather.ring(data)      on group(k*local + l for l in 0..local) }
         }";
-    check(two_level, 4, expect![[r#"
+    check(
+        two_level,
+        4,
+        expect![[r#"
         0: 0.data 1/2..1 +> 1; 1.data 0..1/2 +> 0
         1: 2.data 1/2..1 +> 3; 3.data 0..1/2 +> 2
         2: 0.data 0..1/4 +> 2; 2.data 1/4..1/2 +> 0
@@ -124,18 +150,23 @@ fn a_call_cuts_one_part_and_deals_out_several() {
         5: 1.data 3/4..1 > 3; 3.data 1/2..3/4 > 1
         6: 0.data 0..1/2 > 1; 1.data 1/2..1 > 0
         7: 2.data 0..1/2 > 3; 3.data 1/2..1 > 2
-    "#]]);
+    "#]],
+    );
     let columns = "schedule columns: allgather {
             for l in 0..2 { allgather.direct(data[2*k + l for k in 0..2]) on group(2*k + l for k in 0..2) }
             for k in 0..2 { allgather.direct(data) on group(2*k + l for l in 0..2) }
         }
         schedule direct: allgather { step each r { for q in 0..n where q != r { send data[r] to q } } }";
-    check(columns, 4, expect![[r#"
+    check(
+        columns,
+        4,
+        expect![[r#"
         0: 0.data[0] > 2; 2.data[2] > 0
         1: 1.data[1] > 3; 3.data[3] > 1
         2: 0.data[0] > 1; 0.data[1] > 1; 1.data[2] > 0; 1.data[3] > 0
         3: 2.data[0] > 3; 2.data[1] > 3; 3.data[2] > 2; 3.data[3] > 2
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -147,11 +178,15 @@ fn blocks_given_to_a_plain_buffer_are_cut_each_alike() {
         schedule halves: broadcast { chunks 2 scratch tmp
             step { send data[0] from 0 to 1 as tmp }
             step { copy tmp to data[0] at 1 send data[1] from 0 to 1 } }";
-    check(text, 2, expect![[r#"
+    check(
+        text,
+        2,
+        expect![[r#"
         0: 1.data[1] > 0
         1: 0.data[0] 0..1/2 > 1.tmp[0]; 0.data[1] 0..1/2 > 1.tmp[1]
         2: 0.data[0] 1/2..1 > 1; 0.data[1] 1/2..1 > 1; 1.tmp[0] 0..1/2 > 1.data[0]; 1.tmp[1] 0..1/2 > 1.data[1]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -162,12 +197,16 @@ fn a_single_slot_takes_a_view_whole_and_many_take_a_chunk_each() {
         step { send data from 0 to 1 as four }
         step { copy four[1] to data[2..4] at 1 copy four[0, 1] to data[1] at 1 }
     }";
-    check(text, 2, expect![[r#"
+    check(
+        text,
+        2,
+        expect![[r#"
         0: 0.data 1/4..3/4 > 1.one
         1: 1.one 1/4..3/4 > 1.data
         2: 0.data 0..1/4 > 1.four[0]; 0.data 1/4..1/2 > 1.four[1]; 0.data 1/2..3/4 > 1.four[2]; 0.data 3/4..1 > 1.four[3]
         3: 1.four[2] 1/2..3/4 > 1.data; 1.four[3] 3/4..1 > 1.data; 1.four[1] 1/4..1/2 > 1.data
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -175,13 +214,18 @@ fn a_step_is_in_order_of_the_senders_position() {
     let text = "schedule pull: reduce {
         step { for q in 0..n-1 { let s = n - 1 - q  recv data from s to 0 reduce } }
     }";
-    check(text, 4, expect![[r#"
+    check(
+        text,
+        4,
+        expect![[r#"
         0: 1.data +> 0; 2.data +> 0; 3.data +> 0
-    "#]]);
+    "#]],
+    );
     // Turned by the root, position 1 is rank 3.
     expect![[r#"
         0: 3.data +> 2; 0.data +> 2; 1.data +> 2
-    "#]].assert_eq(&steps(&program(text, 4, 2)));
+    "#]]
+    .assert_eq(&steps(&program(text, 4, 2)));
 }
 
 #[test]
@@ -193,21 +237,29 @@ fn what_a_call_does_not_promise_is_dropped_if_it_is_read() {
             step {{ for q in 1..n {{ send data from 0 to q }} }}
         }} {callee}"
     );
-    check(&right, 3, expect![[r#"
+    check(
+        &right,
+        3,
+        expect![[r#"
         0: 1.data +> 0; 2.data +> 0
         1: 0.data > 1; 0.data > 2
-    "#]]);
+    "#]],
+    );
     let wrong = format!(
         "schedule up_down: allreduce {{
             reduce.linear(data)
             step {{ send data from 1 to 0 }}
         }} {callee}"
     );
-    check(&wrong, 3, expect![[r#"
+    check(
+        &wrong,
+        3,
+        expect![[r#"
         0: 1.data +> 0; 2.data +> 0
         1: 1.data drop 1; 2.data drop 2
         2: 1.data > 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -223,13 +275,21 @@ fn groups_of_none_and_of_one_do_nothing() {
 #[test]
 fn signals_and_left_reductions_keep_their_kind() {
     let text = "schedule s: barrier { step each r { signal (r + 1) % n } }";
-    check(text, 2, expect![[r#"
+    check(
+        text,
+        2,
+        expect![[r#"
         0: 0 signals 1; 1 signals 0
-    "#]]);
+    "#]],
+    );
     let text = "schedule d: scan { step each r where r + 1 < n { send data to r + 1 reduce left } }";
-    check(text, 3, expect![[r#"
+    check(
+        text,
+        3,
+        expect![[r#"
         0: 0.data >+ 1; 1.data >+ 2
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -246,8 +306,10 @@ fn origins_carry_the_loop_variables_of_callers_and_callees() {
         g = 1, s = 0, r = 0
         g = 1, s = 0, r = 1
         g = 1, s = 0, r = 0
-        g = 1, s = 0, r = 1"#]].assert_eq(&told.join("\n"));
+        g = 1, s = 0, r = 1"#]]
+    .assert_eq(&told.join("\n"));
     let stages: Vec<String> =
         program.stages.iter().map(|s| format!("{} {}..{}", s.name, s.start, s.end)).collect();
-    expect!["reduce_scatter 0..1, allgather 1..2, reduce_scatter 2..3, allgather 3..4"].assert_eq(&stages.join(", "));
+    expect!["reduce_scatter 0..1, allgather 1..2, reduce_scatter 2..3, allgather 3..4"]
+        .assert_eq(&stages.join(", "));
 }

@@ -1,6 +1,9 @@
 //! The syntax tree, as written: names are not resolved, numbers not computed. Every node has its span. Where text
 //! could not be read the tree holds an `Error` node and the parser's list of diagnostics says why.
 
+// Trees are small and short-lived; a box in each of them would cost readers more than it saves.
+#![allow(clippy::large_enum_variant)]
+
 use coll_base::Span;
 
 /// A word and where it stands.
@@ -202,7 +205,7 @@ pub struct Param {
     pub default: Option<Expr>,
 }
 
-/// `[ordered] operator NAME(A, B; PARAMS) = BODY [given X: E] [ensure Y: E]`
+/// `operator [ordered] NAME(A, B; PARAMS) = BODY [given X: E] [ensure Y: E]`
 #[derive(Clone, Debug)]
 pub struct Operator {
     /// Its name.

@@ -29,7 +29,7 @@ pub(crate) fn wording(rule: Rule) -> Option<&'static str> {
         Rule::ident | Rule::named => "a name",
         Rule::param => "a parameter",
         Rule::word => "a collective's name",
-        Rule::number => "a number",
+        Rule::number => "an expression",
         Rule::string => "a text in quotes",
         Rule::path => "`collective.schedule`",
         Rule::view => "a buffer or scratch",

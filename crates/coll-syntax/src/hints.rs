@@ -245,6 +245,7 @@ fn separator(scene: &Scene<'_>) -> Option<Diagnostic> {
     let text = scene.scan.text_of(token);
     Some(
         Diagnostic::new(codes::SEPARATOR, scene.span(token), format!("this `{text}` separates nothing"))
+            .expected("no separator")
             .found(format!("`{text}`"))
             .help(format!("remove the `{text}`: what follows begins with its own word")),
     )

@@ -4,9 +4,9 @@
 //! text could not be read. [`format()`] lays a file out anew without changing a word of it. No meaning is attached
 //! here; that is `coll-sema`'s.
 //!
-//! The way of a text: `scan` cuts it into tokens and refuses what is not text or nests too deep; `grammar` (pest, the
-//! only module but `lower` and `recover` that knows it) reads the whole file with recovery; `lower` builds the tree;
-//! `recover` reads each bad stretch again, narrowly, for a precise message, and `hints` knows the commonest mistakes.
+//! The way of a text: `scan` cuts it into tokens; `parse` refuses what is not text or nests too deep; `grammar` (pest)
+//! reads the whole file with recovery; `lower` builds the tree; `recover` reads each bad stretch again, narrowly, for a
+//! precise message, and `hints` knows the commonest mistakes. pest stays within this crate.
 
 pub mod ast;
 pub mod codes;

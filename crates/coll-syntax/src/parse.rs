@@ -116,6 +116,9 @@ fn finish(file: FileId, scan: &Scan<'_>, lowered: Lowered) -> Parsed {
         );
     }
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.as_ref().map_or(0, |label| label.span.start));
+    // Two stretches may fail at one place, for one reason.
+    diagnostics
+        .dedup_by(|later, earlier| later.message == earlier.message && later.primary == earlier.primary);
     bound(&mut diagnostics, untold);
     Parsed { file: tree, diagnostics }
 }

@@ -156,12 +156,18 @@ fn operators_stay_tight_unless_they_mislead() {
         fn f(a) = a + b * c - -d
     "#]],
     );
-    check("fn f(a) = (a+1)<<2|a - 1==3 and not b", expect![[r#"
+    check(
+        "fn f(a) = (a+1)<<2|a - 1==3 and not b",
+        expect![[r#"
         fn f(a) = (a+1) << 2 | a - 1 == 3 and not b
-    "#]]);
-    check("fn f(a) = -a*-b", expect![[r#"
+    "#]],
+    );
+    check(
+        "fn f(a) = -a*-b",
+        expect![[r#"
         fn f(a) = -a*-b
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

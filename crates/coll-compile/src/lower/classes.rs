@@ -23,7 +23,8 @@ pub(super) fn unite(program: &Program) -> United {
     let mut parent: Vec<ClassId> = (0..contract.classes.count).collect();
     let mut united = 0;
     let width = contract.blocks_per_rank() as usize;
-    let first: Vec<usize> = (0..contract.buffers.len() as u32).map(|b| contract.first_block(b) as usize).collect();
+    let first: Vec<usize> =
+        (0..contract.buffers.len() as u32).map(|b| contract.first_block(b) as usize).collect();
     for transfer in program.transfers.iter().filter(|t| t.carries_data()) {
         for place in [transfer.source, transfer.target] {
             let Some(first) = first.get(place.buffer as usize) else { continue };

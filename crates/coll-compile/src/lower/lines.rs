@@ -20,7 +20,8 @@ impl Lines {
 }
 
 pub(super) fn of(program: &Program, sources: &SourceMap) -> Lines {
-    let mut spans: Vec<(Span, u32)> = program.origins.origins.iter().map(|origin| origin.span).zip(0..).collect();
+    let mut spans: Vec<(Span, u32)> =
+        program.origins.origins.iter().map(|origin| origin.span).zip(0..).collect();
     spans.sort_unstable();
     let mut found: Vec<(Line, Vec<u32>)> = Vec::new();
     for same in spans.chunk_by(|a, b| a.0 == b.0) {

@@ -31,7 +31,13 @@ pub(super) struct Pruner {
 impl Pruner {
     /// Takes out what it can: `ops` and `lane_of` are in an order in which every wait is for an earlier operation.
     /// Operations' runs of waits follow each other. Returns how many waits went.
-    pub(super) fn prune(&mut self, ops: &mut [Op], lane_of: &[u32], lanes: u32, waits: &mut Vec<Wait>) -> u64 {
+    pub(super) fn prune(
+        &mut self,
+        ops: &mut [Op],
+        lane_of: &[u32],
+        lanes: u32,
+        waits: &mut Vec<Wait>,
+    ) -> u64 {
         self.entries.clear();
         self.starts.clear();
         self.starts.push(0);
@@ -84,10 +90,10 @@ impl Pruner {
     }
 
     fn add(&mut self, (lane, op): Entry) {
-        match self.clock.iter_mut().find(|entry| entry.0 == lane) {
-            Some(entry) => entry.1 = entry.1.max(op),
-            None if self.clock.len() < WORKING_MAX => self.clock.push((lane, op)),
-            None => {}
+        if let Some(entry) = self.clock.iter_mut().find(|entry| entry.0 == lane) {
+            entry.1 = entry.1.max(op);
+        } else if self.clock.len() < WORKING_MAX {
+            self.clock.push((lane, op));
         }
     }
 

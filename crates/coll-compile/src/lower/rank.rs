@@ -6,105 +6,50 @@ use super::conflicts::{Conflicts, SEND};
 use super::draft::{Draft, From, Sides};
 use super::hazards::{Hazards, NONE};
 use super::memory::Memory;
+use super::ports::{Ports, Way};
+use super::scratch::Scratch;
 use super::slots::Slots;
 use super::{Shared, Totals};
 use crate::codes;
 use coll_base::Diagnostic;
 use coll_ir::{Kind, Place, Transfer};
 use coll_plan::{Action, RankPlan, Region, Shape, Store};
+use std::ops::Range;
 
 /// The state of a rank; its tables are used again for the next one.
 pub(super) struct Lowering<'s> {
     shared: &'s Shared<'s>,
+    transfers: &'s [Transfer],
     rank: u32,
     memory: Memory,
+    scratch: Scratch<'s>,
     conflicts: Conflicts,
     hazards: Hazards,
     slots: Slots,
-    draft: Draft,
-    scratch: ScratchMap,
     ports: Ports,
-    tokens: Tokens,
-    /// What the step has staged: the transfer that wrote it first, and the slot.
-    staged: Vec<(u32, u32)>,
+    draft: Draft,
+    /// The regions of the operation at hand.
     sides: Sides,
+    /// What the step has staged: the transfer that came first, and the slot.
+    staged: Vec<(u32, u32)>,
     strays: Vec<(u32, u32)>,
-}
-
-/// Which physical slot holds what a slot of the program holds.
-struct ScratchMap {
-    /// Slots of scratch before each, on one rank.
-    first: Vec<usize>,
-    /// For each slot, the physical one, or [`NONE`].
-    now: Vec<u32>,
-    /// For each slot, the step in which the value it holds now is used last.
-    until: Vec<u32>,
-    /// For each write of a whole slot, in order, the step in which that value is used last.
-    lives: Vec<u32>,
-    /// How many of those have happened.
-    written: usize,
-    /// What holds from the end of the step on.
-    pending: Vec<(usize, u32)>,
-}
-
-/// Lanes, and how many messages each pair of ranks has exchanged.
-struct Ports {
-    out: Vec<Port>,
-    into: Vec<Port>,
-    /// Lanes by peer and channel: first those out, then those in.
-    lanes: Vec<u32>,
-    local: u32,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Port {
-    messages: u64,
-}
-
-/// Signals that have reached this rank.
-#[derive(Default)]
-struct Tokens {
-    /// The latest of each incoming lane, from earlier steps.
-    arrived: Vec<(u32, u32)>,
-    /// Those of this step.
-    arriving: Vec<(u32, u32)>,
 }
 
 impl<'s> Lowering<'s> {
     pub(super) fn new(shared: &'s Shared<'s>) -> Lowering<'s> {
-        let program = shared.program;
-        let ranks = program.ranks() as usize;
-        let mut first = Vec::new();
-        let mut slots = 0;
-        for scratch in &program.scratch {
-            first.push(slots);
-            slots += scratch.slots as usize;
-        }
         Lowering {
             shared,
+            transfers: &shared.program.transfers,
             rank: 0,
-            memory: Memory::new(program),
+            memory: Memory::new(shared.program),
+            scratch: Scratch::new(shared.program),
             conflicts: Conflicts::default(),
             hazards: Hazards::default(),
             slots: Slots::default(),
+            ports: Ports::new(shared.program.ranks(), shared.settings.lanes),
             draft: Draft::default(),
-            scratch: ScratchMap {
-                first,
-                now: vec![NONE; slots],
-                until: vec![0; slots],
-                lives: Vec::new(),
-                written: 0,
-                pending: Vec::new(),
-            },
-            ports: Ports {
-                out: vec![Port::default(); ranks],
-                into: vec![Port::default(); ranks],
-                lanes: vec![NONE; 2 * ranks * shared.settings.lanes as usize],
-                local: NONE,
-            },
-            tokens: Tokens::default(),
-            staged: Vec::new(),
             sides: Sides::default(),
+            staged: Vec::new(),
             strays: Vec::new(),
         }
     }
@@ -117,8 +62,8 @@ impl<'s> Lowering<'s> {
         totals: &mut Totals,
     ) -> Result<RankPlan, Diagnostic> {
         self.start(rank, agenda);
-        let transfers = &self.shared.program.transfers;
-        for step in agenda.chunk_by(|&a, &b| transfers[a as usize].step == transfers[b as usize].step) {
+        let step_of = |id: u32| self.shared.program.transfers[id as usize].step;
+        for step in agenda.chunk_by(|&a, &b| step_of(a) == step_of(b)) {
             self.step(step, totals)?;
         }
         self.keep_untouched();
@@ -126,67 +71,64 @@ impl<'s> Lowering<'s> {
             totals.pruned += self.draft.prune();
         }
         let (slots, length) = self.slots.declare();
-        totals.scratch_max = totals.scratch_max.max(length);
         let part = self.draft.finish(rank, slots);
+        totals.scratch_max = totals.scratch_max.max(length);
         totals.ops += part.ops.len() as u64;
         totals.waits += part.waits.len() as u64;
-        totals.regions += part.ops.iter().map(|op| (op.source.len() + op.operand.len() + op.target.len()) as u64).sum::<u64>();
+        totals.regions += part.regions.len() as u64;
         Ok(part)
     }
 
     fn start(&mut self, rank: u32, agenda: &[u32]) {
-        let program = self.shared.program;
         self.rank = rank;
-        self.memory.start(&program.contract, rank, &self.shared.classes.classes.table);
-        self.conflicts.start(self.memory.cells() + self.scratch.now.len());
+        self.memory.start(&self.shared.program.contract, rank, &self.shared.classes.classes.table);
+        self.scratch.start(rank, agenda);
+        self.conflicts.start(self.memory.cells() + self.scratch.slots());
         self.hazards.start(self.memory.cells());
         self.slots.start();
+        self.ports.start();
         self.draft.start();
-        self.scratch.start(self.shared, rank, agenda);
-        self.ports.out.fill(Port::default());
-        self.ports.into.fill(Port::default());
-        self.ports.lanes.fill(NONE);
-        self.ports.local = NONE;
-        self.tokens = Tokens::default();
     }
 
     fn step(&mut self, step: &[u32], totals: &mut Totals) -> Result<(), Diagnostic> {
         let message = |id: u32| self.shared.message[id as usize];
-        let mut items = step.chunk_by(|&a, &b| message(a) == message(b));
-        self.compare(items.clone())?;
+        let items = || step.chunk_by(|&a, &b| message(a) == message(b));
+        self.compare(items)?;
         for &id in step {
-            self.settle(&self.shared.program.transfers[id as usize], totals);
+            self.settle(id, totals);
         }
-        items.try_for_each(|item| {
+        for item in items() {
             self.item(item, totals);
-            Ok(())
-        })?;
-        for at in 0..self.staged.len() {
-            let (id, slot) = self.staged[at];
-            self.bring_home(&self.shared.program.transfers[id as usize], slot);
         }
         totals.staged += self.staged.len() as u64;
-        self.staged.clear();
-        for (slot, physical) in self.scratch.pending.drain(..) {
-            self.scratch.now[slot] = physical;
+        let mut staged = std::mem::take(&mut self.staged);
+        for (id, slot) in staged.drain(..) {
+            self.bring_home(id, slot);
         }
-        self.tokens.end_step();
+        self.staged = staged;
+        self.scratch.end_step();
+        self.ports.end_step();
         Ok(())
     }
 
     /// Tells `conflicts` all that the step reads and writes on this rank.
-    fn compare<'i>(&mut self, items: impl Iterator<Item = &'i [u32]> + Clone) -> Result<(), Diagnostic> {
+    fn compare<'i, I: Iterator<Item = &'i [u32]>>(
+        &mut self,
+        items: impl Fn() -> I,
+    ) -> Result<(), Diagnostic> {
         self.conflicts.next_step();
-        let transfers = &self.shared.program.transfers;
+        let transfers = self.transfers;
         let each = || {
-            let numbered = items.clone().zip(0u32..);
-            numbered.flat_map(|(item, position)| item.iter().map(move |&id| (&transfers[id as usize], position)))
+            let numbered = items().zip(0u32..);
+            let each =
+                numbered.flat_map(|(item, at)| item.iter().map(move |&id| (&transfers[id as usize], at)));
+            each.filter(|(transfer, _)| transfer.carries_data())
         };
-        for (transfer, position) in each().filter(|(t, _)| t.carries_data() && t.source.rank == self.rank) {
+        for (transfer, position) in each().filter(|(t, _)| t.source.rank == self.rank) {
             let position = if transfer.is_local() { position } else { SEND };
             self.conflicts.read(self.cells(transfer.source, transfer), position);
         }
-        for (transfer, position) in each().filter(|(t, _)| t.carries_data() && t.target.rank == self.rank) {
+        for (transfer, position) in each().filter(|(t, _)| t.target.rank == self.rank) {
             let pieces = (transfer.low, transfer.high);
             if !self.conflicts.write(self.cells(transfer.target, transfer), pieces, position) {
                 return Err(self.ragged(transfer));
@@ -196,115 +138,133 @@ impl<'s> Lowering<'s> {
     }
 
     /// Brings what a transfer reads into one store, if it lies in two: a message has as many regions at both ends.
-    fn settle(&mut self, transfer: &Transfer, totals: &mut Totals) {
-        let reduces = matches!(transfer.kind, Kind::Reduce | Kind::ReduceLeft);
-        let places = [(transfer.carries_data(), transfer.source), (reduces, transfer.target)];
-        for (_, place) in places.into_iter().filter(|&(reads, place)| reads && self.owns(place)) {
-            let mut strays = std::mem::take(&mut self.strays);
-            self.memory.strays(place, transfer.low, transfer.high, &mut strays);
-            self.sides.clear();
-            let op = self.draft.next_op();
-            for &(low, high) in &strays {
-                self.sides.source.push(self.memory.region(place, low, high));
-                self.write_home(place, low, high, op);
-            }
-            if !strays.is_empty() {
-                self.add_local(Action::Copy, self.from(transfer));
-                totals.settled += 1;
-            }
-            self.strays = strays;
+    fn settle(&mut self, id: u32, totals: &mut Totals) {
+        let transfer = &self.transfers[id as usize];
+        if transfer.carries_data() && self.may_stray(transfer.source) {
+            self.settle_place(transfer.source, transfer, totals);
         }
+        if reduces(transfer) && self.may_stray(transfer.target) {
+            self.settle_place(transfer.target, transfer, totals);
+        }
+    }
+
+    fn settle_place(&mut self, place: Place, transfer: &Transfer, totals: &mut Totals) {
+        let mut strays = std::mem::take(&mut self.strays);
+        self.memory.strays(place, transfer.low, transfer.high, &mut strays);
+        self.sides.clear();
+        let op = self.draft.next_op();
+        for &(low, high) in &strays {
+            self.sides.source.push(self.memory.region(place, low, high));
+            self.write_home(place, low, high, op);
+        }
+        if !strays.is_empty() {
+            self.add_local(Action::Copy, self.origin(transfer));
+            totals.settled += 1;
+        }
+        self.strays = strays;
     }
 
     /// One message, or one local transfer.
     fn item(&mut self, item: &[u32], totals: &mut Totals) {
-        let transfers = &self.shared.program.transfers;
-        let first = &transfers[item[0] as usize];
-        if first.kind == Kind::Move && first.source == first.target {
-            return;
-        }
+        let first = &self.transfers[item[0] as usize];
         self.sides.clear();
-        let op = self.draft.next_op();
-        let from = self.from(first);
-        let left = first.kind == Kind::ReduceLeft;
-        if first.is_local() && first.carries_data() {
-            let source = self.read(first.source, first, op);
-            self.sides.source.push(source);
-            self.write(item[0], op);
-            let action = if first.kind == Kind::Move { Action::Copy } else { Action::Reduce { left } };
-            self.add_local(action, from);
-        } else if first.source.rank == self.rank && !first.is_local() {
-            totals.messages += 1;
-            self.send(item, from, totals);
-        } else if !first.is_local() {
-            let (peer, channel, lane) = self.ports.next_in(first.source.rank, self.shared.settings.lanes, &mut self.draft);
-            let action = match first.kind {
-                Kind::Signal => {
-                    self.tokens.arriving.push((lane, op));
-                    Action::Recv { peer, channel }
-                }
-                Kind::Reduce | Kind::ReduceLeft => Action::RecvReduce { peer, channel, left },
-                Kind::Move | Kind::Drop => Action::Recv { peer, channel },
-            };
-            for &id in item.iter().filter(|_| first.kind != Kind::Signal) {
-                self.write(id, op);
-            }
-            self.draft.add(lane, action, &self.sides, &mut self.hazards.waits, NONE, from);
+        match (first.is_local(), first.source.rank == self.rank) {
+            (true, _) => self.local(item[0]),
+            (false, true) => self.send(item, totals),
+            (false, false) => self.receive(item),
         }
     }
 
-    fn send(&mut self, item: &[u32], from: From, totals: &mut Totals) {
-        let transfers = &self.shared.program.transfers;
-        let first = &transfers[item[0] as usize];
+    fn local(&mut self, id: u32) {
+        let transfer = &self.transfers[id as usize];
+        let to_itself = transfer.kind == Kind::Move && transfer.source == transfer.target;
+        if to_itself || !transfer.carries_data() {
+            return;
+        }
         let op = self.draft.next_op();
-        let (peer, channel, lane) = self.ports.next_out(first.target.rank, self.shared.settings.lanes, &mut self.draft);
+        let source = self.read(transfer.source, transfer, op);
+        self.sides.source.push(source);
+        self.write(id, op);
+        let action = match transfer.kind {
+            Kind::Move => Action::Copy,
+            kind => Action::Reduce { left: kind == Kind::ReduceLeft },
+        };
+        self.add_local(action, self.origin(transfer));
+    }
+
+    fn send(&mut self, item: &[u32], totals: &mut Totals) {
+        let first = &self.transfers[item[0] as usize];
+        let op = self.draft.next_op();
+        let peer = first.target.rank;
+        let (channel, lane) = self.ports.next(Way::Out, peer, &mut self.draft);
         let mut writer = None;
         if first.kind == Kind::Signal {
-            self.hazards.waits.extend(self.tokens.arrived.iter().map(|&(_, op)| op));
+            self.hazards.waits.extend(self.ports.signals());
         } else {
             for &id in item {
-                let transfer = &transfers[id as usize];
-                let last = self.last_writer(transfer.source, transfer);
-                writer = if writer.is_none_or(|writer| writer == last) { Some(last) } else { Some(NONE) };
+                let transfer = &self.transfers[id as usize];
+                let last = self.last_writer(transfer);
+                writer = Some(if writer.is_none_or(|writer| writer == last) { last } else { NONE });
                 let source = self.read(transfer.source, transfer, op);
                 self.sides.source.push(source);
             }
         }
-        let along = writer.filter(|&writer| {
+        let follows = |&writer: &u32| {
             writer != NONE && self.shared.settings.fuse && self.draft.receives(writer, &self.sides.source)
-        });
+        };
+        let along = writer.filter(follows).unwrap_or(NONE);
         let action = Action::Send { peer, channel };
-        let along = along.unwrap_or(NONE);
+        let from = self.origin(first);
         let follows = self.draft.add(lane, action, &self.sides, &mut self.hazards.waits, along, from);
+        totals.messages += 1;
         totals.along += follows as u64;
     }
 
-    /// The operation that wrote all that a transfer reads, or [`NONE`].
-    fn last_writer(&self, place: Place, transfer: &Transfer) -> u32 {
-        let same = |writers: &mut dyn Iterator<Item = u32>| {
-            let first = writers.next().unwrap_or(NONE);
-            if writers.all(|writer| writer == first) { first } else { NONE }
+    fn receive(&mut self, item: &[u32]) {
+        let first = &self.transfers[item[0] as usize];
+        let op = self.draft.next_op();
+        let peer = first.source.rank;
+        let (channel, lane) = self.ports.next(Way::In, peer, &mut self.draft);
+        let action = match first.kind {
+            Kind::Reduce | Kind::ReduceLeft => {
+                Action::RecvReduce { peer, channel, left: first.kind == Kind::ReduceLeft }
+            }
+            _ => Action::Recv { peer, channel },
         };
-        if self.shared.program.is_scratch(place.buffer) {
-            return match self.scratch.now[self.scratch.index(self.shared, place)] {
-                NONE => NONE,
-                physical => self.hazards.writer(self.memory.cells() + physical as usize),
-            };
+        if first.kind == Kind::Signal {
+            self.ports.signal(lane, op);
+        } else {
+            for &id in item {
+                self.write(id, op);
+            }
         }
-        let cells = self.memory.cells_of(place, transfer.low, transfer.high);
-        same(&mut cells.map(|cell| self.hazards.writer(cell)))
+        let from = self.origin(first);
+        self.draft.add(lane, action, &self.sides, &mut self.hazards.waits, NONE, from);
     }
 
-    /// Operation `op` reads what a transfer moves from `place`.
+    /// The operation that wrote all that a transfer reads, or [`NONE`].
+    fn last_writer(&self, transfer: &Transfer) -> u32 {
+        let place = transfer.source;
+        if self.shared.program.is_scratch(place.buffer) {
+            return match self.scratch.now(self.scratch.index(place)) {
+                NONE => NONE,
+                slot => self.hazards.writer(self.memory.cells() + slot as usize),
+            };
+        }
+        let mut cells = self.memory.cells_of(place, transfer.low, transfer.high);
+        let first = cells.next().map_or(NONE, |cell| self.hazards.writer(cell));
+        if cells.all(|cell| self.hazards.writer(cell) == first) { first } else { NONE }
+    }
+
+    /// Operation `op` reads what a transfer has at `place`.
     fn read(&mut self, place: Place, transfer: &Transfer, op: u32) -> Region {
         if self.shared.program.is_scratch(place.buffer) {
-            let index = self.scratch.index(self.shared, place);
-            if self.scratch.now[index] == NONE {
-                self.scratch.now[index] = self.take_slot(transfer, transfer.step);
+            let index = self.scratch.index(place);
+            if self.scratch.now(index) == NONE {
+                let slot = self.take_slot(transfer, transfer.step);
+                self.scratch.hold(index, slot, false);
             }
-            let physical = self.scratch.now[index];
-            self.hazards.read(self.memory.cells() + physical as usize, op);
-            return self.slot_region(transfer, physical);
+            return self.read_slot(transfer, self.scratch.now(index), op);
         }
         if !self.memory.is_constant(place) {
             for cell in self.memory.cells_of(place, transfer.low, transfer.high) {
@@ -316,73 +276,54 @@ impl<'s> Lowering<'s> {
 
     /// Operation `op` writes the target of a transfer: adds the target's region, and of a reduction the operand's.
     fn write(&mut self, id: u32, op: u32) {
-        let transfer = &self.shared.program.transfers[id as usize];
+        let transfer = &self.transfers[id as usize];
         let place = transfer.target;
-        let staged = self.conflicts.is_staged(self.cells(place, transfer));
+        let cells = self.cells(place, transfer);
         if self.shared.program.is_scratch(place.buffer) {
-            return self.write_scratch(transfer, staged, op);
+            return self.write_scratch(transfer, cells, op);
         }
-        if !staged {
-            if transfer.kind != Kind::Move {
-                let operand = self.memory.region(place, transfer.low, transfer.high);
-                self.sides.operand.push(operand);
+        if !self.conflicts.is_staged(cells.clone()) {
+            if reduces(transfer) {
+                self.sides.operand.push(self.memory.region(place, transfer.low, transfer.high));
             }
             return self.write_home(place, transfer.low, transfer.high, op);
         }
-        let cells = self.memory.cells_of(place, transfer.low, transfer.high);
+        // The first to come combines what lies at home with what arrives; the others go on with that.
         let gathered = *self.conflicts.slot(cells.start);
-        let slot = match gathered {
-            NONE => self.take_slot(transfer, transfer.step),
-            slot => slot,
-        };
-        *self.conflicts.slot(cells.start) = slot;
-        if gathered == NONE {
-            self.staged.push((id, slot));
-        }
-        if transfer.kind != Kind::Move {
+        let slot = if gathered == NONE { self.take_slot(transfer, transfer.step) } else { gathered };
+        if reduces(transfer) {
             let operand = match gathered {
                 NONE => self.read(place, transfer, op),
                 slot => self.slot_region(transfer, slot),
             };
             self.sides.operand.push(operand);
         }
+        if gathered == NONE {
+            *self.conflicts.slot(cells.start) = slot;
+            self.staged.push((id, slot));
+        }
         self.write_slot(transfer, slot, op);
     }
 
     /// A write of a whole slot takes a new one; what the step still reads stays in the old one until it ends.
-    fn write_scratch(&mut self, transfer: &Transfer, staged: bool, op: u32) {
-        let index = self.scratch.index(self.shared, transfer.target);
-        let pending = self.scratch.pending.iter().rev().find(|&&(slot, _)| slot == index).map(|&(_, slot)| slot);
-        let now = pending.unwrap_or(self.scratch.now[index]);
-        let reduces = transfer.kind != Kind::Move;
-        if reduces && now != NONE && (pending.is_some() || !staged) {
-            let operand = self.slot_region(transfer, now);
-            self.sides.operand.push(operand);
+    fn write_scratch(&mut self, transfer: &Transfer, cell: Range<usize>, op: u32) {
+        let index = self.scratch.index(transfer.target);
+        let staged = self.conflicts.is_staged(cell.clone());
+        let gathered = *self.conflicts.slot(cell.start);
+        let now = if gathered == NONE { self.scratch.now(index) } else { gathered };
+        if reduces(transfer) && now != NONE && (gathered != NONE || !staged) {
+            self.sides.operand.push(self.slot_region(transfer, now));
             return self.write_slot(transfer, now, op);
         }
-        let until = match reduces {
-            true => self.scratch.until[index].max(transfer.step),
-            false => self.scratch.next_life(transfer.step),
-        };
+        let until = self.scratch.until(index, transfer.step, !reduces(transfer));
         let new = self.take_slot(transfer, until);
-        self.scratch.until[index] = until;
-        if reduces {
-            let old = if now == NONE { new } else { now };
-            self.hazards.read(self.memory.cells() + old as usize, op);
-            let operand = self.slot_region(transfer, old);
+        if reduces(transfer) {
+            let operand = self.read_slot(transfer, if now == NONE { new } else { now }, op);
             self.sides.operand.push(operand);
         }
-        match staged {
-            true => self.scratch.pending.push((index, new)),
-            false => self.scratch.now[index] = new,
-        }
+        *self.conflicts.slot(cell.start) = new;
+        self.scratch.hold(index, new, staged);
         self.write_slot(transfer, new, op);
-    }
-
-    fn write_slot(&mut self, transfer: &Transfer, slot: u32, op: u32) {
-        self.hazards.write(self.memory.cells() + slot as usize, op);
-        let target = self.slot_region(transfer, slot);
-        self.sides.target.push(target);
     }
 
     fn write_home(&mut self, place: Place, low: u32, high: u32, op: u32) {
@@ -394,15 +335,25 @@ impl<'s> Lowering<'s> {
         self.memory.write(cells);
     }
 
+    fn write_slot(&mut self, transfer: &Transfer, slot: u32, op: u32) {
+        self.hazards.write(self.memory.cells() + slot as usize, op);
+        self.sides.target.push(self.slot_region(transfer, slot));
+    }
+
+    fn read_slot(&mut self, transfer: &Transfer, slot: u32, op: u32) -> Region {
+        self.hazards.read(self.memory.cells() + slot as usize, op);
+        self.slot_region(transfer, slot)
+    }
+
     /// Copies what was staged to where it belongs.
-    fn bring_home(&mut self, transfer: &Transfer, slot: u32) {
+    fn bring_home(&mut self, id: u32, slot: u32) {
+        let transfer = &self.transfers[id as usize];
         self.sides.clear();
         let op = self.draft.next_op();
-        self.hazards.read(self.memory.cells() + slot as usize, op);
-        let source = self.slot_region(transfer, slot);
+        let source = self.read_slot(transfer, slot, op);
         self.sides.source.push(source);
         self.write_home(transfer.target, transfer.low, transfer.high, op);
-        self.add_local(Action::Copy, self.from(transfer));
+        self.add_local(Action::Copy, self.origin(transfer));
     }
 
     /// What is ensured and was never written is copied from `.in` to `.out`, in a lane of its own: nothing waits for
@@ -422,10 +373,8 @@ impl<'s> Lowering<'s> {
     }
 
     fn add_local(&mut self, action: Action, from: From) {
-        if self.ports.local == NONE {
-            self.ports.local = self.draft.open_lane();
-        }
-        self.draft.add(self.ports.local, action, &self.sides, &mut self.hazards.waits, NONE, from);
+        let lane = self.ports.local(&mut self.draft);
+        self.draft.add(lane, action, &self.sides, &mut self.hazards.waits, NONE, from);
     }
 
     fn take_slot(&mut self, transfer: &Transfer, until: u32) -> u32 {
@@ -448,124 +397,45 @@ impl<'s> Lowering<'s> {
     }
 
     /// The cells of a place in the numbering of `conflicts`.
-    fn cells(&self, place: Place, transfer: &Transfer) -> std::ops::Range<usize> {
+    fn cells(&self, place: Place, transfer: &Transfer) -> Range<usize> {
         if self.shared.program.is_scratch(place.buffer) {
-            let cell = self.memory.cells() + self.scratch.index(self.shared, place);
+            let cell = self.memory.cells() + self.scratch.index(place);
             return cell..cell + 1;
         }
         self.memory.cells_of(place, transfer.low, transfer.high)
     }
 
-    /// Whether a place is a block of a buffer on this rank.
-    fn owns(&self, place: Place) -> bool {
+    /// Whether a place is a block of this rank that may lie partly in `.in` and partly at home.
+    fn may_stray(&self, place: Place) -> bool {
         place.rank == self.rank
             && !self.shared.program.is_scratch(place.buffer)
             && !self.memory.is_constant(place)
     }
 
-    fn from(&self, transfer: &Transfer) -> From {
+    fn origin(&self, transfer: &Transfer) -> From {
         From { step: transfer.step, line: self.shared.lines.of(transfer.origin) }
     }
 
     fn ragged(&self, transfer: &Transfer) -> Diagnostic {
         let program = self.shared.program;
-        let cuts = &program.cuts.0;
+        let name = program.buffer_name(transfer.target.buffer);
+        let cut = |piece: u32| program.cuts.0[piece as usize];
         let message = format!(
-            "step {} reduces into {} of rank {} in pieces that overlap in part",
-            transfer.step,
-            program.buffer_name(transfer.target.buffer),
-            self.rank
+            "step {} writes {name} of rank {} in pieces that overlap in part",
+            transfer.step, self.rank
         );
-        let found = format!("another transfer of the step covers only a part of {}..{}", cuts[transfer.low as usize], cuts[transfer.high as usize]);
+        let found = format!(
+            "this one writes {}..{} of the block, and another one a part of that and something else",
+            cut(transfer.low),
+            cut(transfer.high)
+        );
         Diagnostic::new(codes::RAGGED, program.origins.span(transfer.origin), message)
-            .expected("transfers of one step that write the same pieces or none in common")
+            .expected("transfers of one step that write the same pieces, or none in common")
             .found(found)
             .help("write the two in steps of their own")
     }
 }
 
-impl ScratchMap {
-    /// Works out how long what is written into slots is used.
-    fn start(&mut self, shared: &Shared<'_>, rank: u32, agenda: &[u32]) {
-        self.now.fill(NONE);
-        self.lives.clear();
-        self.written = 0;
-        self.pending.clear();
-        if self.now.is_empty() {
-            return;
-        }
-        let transfers = &shared.program.transfers;
-        let mut life = vec![NONE; self.now.len()];
-        let on_rank = |place: Place| place.rank == rank && shared.program.is_scratch(place.buffer);
-        for step in agenda.chunk_by(|&a, &b| transfers[a as usize].step == transfers[b as usize].step) {
-            let each = || step.iter().map(|&id| &transfers[id as usize]).filter(|t| t.carries_data());
-            for transfer in each() {
-                let reduces = transfer.kind != Kind::Move;
-                for (_, place) in [(true, transfer.source), (reduces, transfer.target)]
-                    .into_iter()
-                    .filter(|&(uses, place)| uses && on_rank(place))
-                {
-                    if let Some(last) = self.lives.get_mut(life[self.index(shared, place)] as usize) {
-                        *last = transfer.step;
-                    }
-                }
-            }
-            for transfer in each().filter(|t| t.kind == Kind::Move && t.source != t.target && on_rank(t.target)) {
-                life[self.index(shared, transfer.target)] = self.lives.len() as u32;
-                self.lives.push(transfer.step);
-            }
-        }
-    }
-
-    /// How long the value is used that is written next.
-    fn next_life(&mut self, step: u32) -> u32 {
-        let last = self.lives.get(self.written).copied().unwrap_or(step);
-        self.written += 1;
-        last
-    }
-
-    fn index(&self, shared: &Shared<'_>, place: Place) -> usize {
-        let scratch = place.buffer as usize - shared.program.contract.buffers.len();
-        self.first[scratch] + place.block as usize
-    }
-}
-
-impl Ports {
-    fn next_out(&mut self, peer: u32, channels: u32, draft: &mut Draft) -> (u32, u32, u32) {
-        let channel = self.out[peer as usize].next(channels);
-        (peer, channel, lane(&mut self.lanes[(peer * channels + channel) as usize], draft))
-    }
-
-    fn next_in(&mut self, peer: u32, channels: u32, draft: &mut Draft) -> (u32, u32, u32) {
-        let channel = self.into[peer as usize].next(channels);
-        let ranks = self.into.len();
-        (peer, channel, lane(&mut self.lanes[(ranks + peer as usize) * channels as usize + channel as usize], draft))
-    }
-}
-
-impl Port {
-    /// Messages take turns.
-    fn next(&mut self, channels: u32) -> u32 {
-        let channel = (self.messages % channels as u64) as u32;
-        self.messages += 1;
-        channel
-    }
-}
-
-fn lane(lane: &mut u32, draft: &mut Draft) -> u32 {
-    if *lane == NONE {
-        *lane = draft.open_lane();
-    }
-    *lane
-}
-
-impl Tokens {
-    fn end_step(&mut self) {
-        for (lane, op) in self.arriving.drain(..) {
-            match self.arrived.iter_mut().find(|arrived| arrived.0 == lane) {
-                Some(arrived) => arrived.1 = op,
-                None => self.arrived.push((lane, op)),
-            }
-        }
-    }
+fn reduces(transfer: &Transfer) -> bool {
+    matches!(transfer.kind, Kind::Reduce | Kind::ReduceLeft)
 }

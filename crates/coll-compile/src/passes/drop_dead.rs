@@ -4,7 +4,7 @@
 //! One sweep from the last step to the first, with a flag for each cell (a piece of a block, or a slot): *is what
 //! it holds now read later?*
 
-use super::{Grouped, steps};
+use super::{Grouped, renumber, steps};
 use coll_ir::{Cells, Kind, Place, Program, Transfer};
 
 /// What was left out.
@@ -29,6 +29,7 @@ pub(crate) fn run(grouped: &mut Grouped<'_>) -> Dropped {
         grouped.program.to_mut().transfers.retain(|_| flags.next() == Some(&true));
         let mut flags = alive.iter();
         grouped.message.retain(|_| flags.next() == Some(&true));
+        renumber(&mut grouped.message);
     }
     dropped
 }
@@ -102,7 +103,8 @@ mod tests {
         let mut grouped = Grouped::new(&program);
         let dropped = run(&mut grouped);
         assert_eq!((dropped.transfers, dropped.drops), (3, 0));
-        let kept: Vec<_> = grouped.program.transfers.iter().map(|t| (t.kind, t.source.rank, t.target.rank)).collect();
+        let kept: Vec<_> =
+            grouped.program.transfers.iter().map(|t| (t.kind, t.source.rank, t.target.rank)).collect();
         let signal = |from, to| (Kind::Signal, from, to);
         assert_eq!(kept, [signal(0, 1), signal(2, 1), (Kind::Move, 0, 1), signal(1, 2)]);
     }

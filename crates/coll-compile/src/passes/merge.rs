@@ -10,7 +10,7 @@
 //! several transfers of a step reduce into keep the order of those transfers: where merging would turn it round,
 //! nothing that goes to that rank in that step is merged.
 
-use super::{Grouped, steps};
+use super::{Grouped, renumber, steps};
 use coll_ir::{Cells, Dependence, Dependences, Kind, Program, Transfer};
 use std::ops::Range;
 
@@ -35,7 +35,8 @@ pub(crate) fn run(grouped: &mut Grouped<'_>, forced: Option<bool>) -> Merging {
         return merging;
     }
     let plan = Groups::of(program);
-    let merged = program.transfers.iter().zip(0..).filter(|&(t, id)| is_message(t) && plan.message[id] != id as u32);
+    let merged =
+        program.transfers.iter().zip(0..).filter(|&(t, id)| is_message(t) && plan.message[id] != id as u32);
     let saved = merged.count() as u64;
     if saved == 0 {
         return merging;
@@ -184,7 +185,8 @@ fn join_adjacent(grouped: &mut Grouped<'_>, shared: &[bool]) {
         let group = grouped.message[id] as usize;
         let joinable = transfer.carries_data() && !shared[id] && !slot(transfer) && is_message(transfer);
         if joinable && let Some(last) = new.get_mut(open[group]) {
-            let same = (last.source, last.target, last.class) == (transfer.source, transfer.target, transfer.class);
+            let same =
+                (last.source, last.target, last.class) == (transfer.source, transfer.target, transfer.class);
             if same && last.high == transfer.low {
                 last.high = transfer.high;
                 continue;
@@ -201,4 +203,5 @@ fn join_adjacent(grouped: &mut Grouped<'_>, shared: &[bool]) {
         grouped.program.to_mut().transfers = new;
         grouped.message = message;
     }
+    renumber(&mut grouped.message);
 }

@@ -22,7 +22,10 @@ pub(crate) fn run(grouped: &mut Grouped<'_>, parts: u32) -> Result<(), Diagnosti
     let inner = inner_cuts(program, parts)?;
     let all: BTreeSet<Fraction> = program.cuts.0.iter().chain(inner.values().flatten()).copied().collect();
     if all.len() > PIECES_MAX {
-        return Err(too_fine(parts, format!("{} pieces for each block; at most {PIECES_MAX}", all.len() - 1)));
+        return Err(too_fine(
+            parts,
+            format!("{} pieces for each block; at most {PIECES_MAX}", all.len() - 1),
+        ));
     }
     let cuts: Vec<Fraction> = all.into_iter().collect();
     let number = |cut: &Fraction| cuts.partition_point(|other| other < cut) as u32;

@@ -6,9 +6,10 @@
 use crate::codes;
 use crate::eval::{Fault, Machine, Values};
 use crate::resolved::{Collective, Expr, Fact, FactBody, GLOBAL_N, Place, Reduction, Source};
+use crate::wording::counted;
 use coll_base::{Diagnostic, Span};
 use coll_contract::{Blocks, BufferDecl, BufferRole, Ensure, Leaf, Value, ValueId};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// The most places that a contract speaks of, and the most leaves in its values.
 const PLACES_MAX: u64 = 1 << 26;
@@ -63,7 +64,7 @@ pub(crate) fn evaluate(
         ids: HashMap::new(),
         leaves: 0,
         ensures: Vec::new(),
-        after: BTreeSet::new(),
+        after: Vec::new(),
     };
     evaluation.buffers()?;
     let is_given = |fact: &&Fact| matches!(fact.body, FactBody::Given(_));
@@ -92,7 +93,7 @@ struct Evaluation<'e, 'm> {
     ids: HashMap<Value, ValueId>,
     leaves: u64,
     ensures: Vec<(Ensure, Span)>,
-    after: BTreeSet<(u32, u32)>,
+    after: Vec<(u32, u32)>,
 }
 
 impl<'e> Evaluation<'e, '_> {
@@ -184,7 +185,10 @@ impl<'e> Evaluation<'e, '_> {
             FactBody::After(later, earlier) => {
                 let pair = (self.rank(later)?, self.rank(earlier)?);
                 if pair.0 != pair.1 {
-                    self.after.insert(pair);
+                    if self.after.len() as u64 >= PLACES_MAX {
+                        return Err(too_large(fact.span, "pairs of ranks in its promises"));
+                    }
+                    self.after.push(pair);
                 }
                 Ok(())
             }
@@ -199,6 +203,10 @@ impl<'e> Evaluation<'e, '_> {
             return Err(Box::new(diagnostic.help(format!("declare it `inout {}`", buffer.name))));
         }
         let blocks = self.blocks(place)?;
+        let listed = self.given[place.buffer as usize].as_ref().map_or(0, Vec::len);
+        if (listed + blocks.len()) as u64 > 2 * PLACES_MAX {
+            return Err(too_large(place.span, "blocks given"));
+        }
         self.given[place.buffer as usize].get_or_insert_default().extend(blocks.map(|block| (rank, block)));
         Ok(())
     }
@@ -312,7 +320,7 @@ impl<'e> Evaluation<'e, '_> {
         if targets == sources {
             return Ok(());
         }
-        let message = format!("{targets} block(s) left of `==` and {sources} right of it");
+        let message = format!("{} left of `==` and {sources} right of it", counted(targets as u64, "block"));
         let diagnostic = Diagnostic::new(codes::BLOCK_COUNTS, place.span, message);
         Err(Box::new(
             diagnostic.help("choose one block on both sides, `data[r] == q.data[r]`, or all on both"),
@@ -364,6 +372,8 @@ impl<'e> Evaluation<'e, '_> {
             }
         }
         self.ensures.dedup_by_key(|(e, _)| (e.rank, e.buffer, e.block));
+        self.after.sort_unstable();
+        self.after.dedup();
         let all = |role| if role == BufferRole::Out { Blocks::None } else { Blocks::All };
         let given = self.given.into_iter().zip(&self.buffers);
         let given = given.map(|(listed, buffer)| listed.map_or(all(buffer.role), Blocks::Listed)).collect();
@@ -372,7 +382,7 @@ impl<'e> Evaluation<'e, '_> {
             given,
             ensures: self.ensures.into_iter().map(|(ensure, _)| ensure).collect(),
             values: self.values,
-            after: self.after.into_iter().collect(),
+            after: self.after,
         })
     }
 }

@@ -4,14 +4,16 @@
 //! contract does not give hold nothing as the call begins, and those that it does not ensure hold nothing as it ends:
 //! both are written down as drops, each in a step of its own.
 
+use super::cutter::Cut;
 use super::frame::{Frame, Region};
 use super::groups::check_rank;
 use super::views::{Selection, too_many};
-use super::{DEPTH_MAX, Elaborator, Stop, TRANSFERS_MAX, collective_of};
+use super::{DEPTH_MAX, Elaborator, Running, Stop, TRANSFERS_MAX, collective_of};
 use crate::codes;
 use crate::contract::{Facts, evaluate};
 use crate::eval::Fault;
 use crate::resolved::{Call, Collective, GLOBAL_PARAMS, GLOBAL_ROOT, Storage};
+use crate::wording::counted;
 use coll_base::{Diagnostic, Span};
 use coll_contract::BufferRole;
 use coll_ir::{Kind, Place, Step, Transfer};
@@ -22,18 +24,15 @@ type Blocks = Vec<Vec<Vec<Region>>>;
 
 impl<'m> Elaborator<'m> {
     pub(super) fn call(&mut self, frame: &mut Frame<'m>, call: &'m Call) -> Result<(), Stop> {
-        let prepared = self.prepare(frame, call).map_err(|fault| self.stop(fault))?;
+        let prepared = self.prepare(frame, call).map_err(|fault| self.stop(*fault))?;
         let Some((mut inner, facts)) = prepared else { return Ok(()) };
-        self.running.push((call.schedule, inner.ranks() as u32));
+        self.running.push(Running { schedule: call.schedule, ranks: inner.ranks() as u32, call: call.span });
         let outside = Outside::new(&inner, &facts, self.root_of(&inner));
         self.drops(&outside, call.span, |buffer, position, block| {
             facts.given[buffer].contains(position, block)
         })?;
-        let slots = std::mem::take(&mut self.written);
         let schedule = inner.schedule;
-        let ran = self.block(&mut inner, &schedule.body);
-        self.written = slots;
-        ran?;
+        self.block(&mut inner, &schedule.body)?;
         self.drops(&outside, call.span, |buffer, position, block| {
             facts.is_ensured(position, buffer as u32, block)
         })?;
@@ -74,7 +73,7 @@ impl<'m> Elaborator<'m> {
         for (view, decl) in call.views.iter().zip(&facts.buffers) {
             let selection = self.select(frame, view)?;
             let units = units(frame, &selection, view.span)?;
-            blocks.push(self.deal(frame, units, (&decl.name, decl.blocks), view.span)?);
+            blocks.push(self.deal(units, (&decl.name, decl.blocks), view.span)?);
         }
         self.refuse_overlap(call, collective, &blocks)?;
         let members = group.iter().map(|&position| frame.members[position as usize]).collect();
@@ -83,12 +82,15 @@ impl<'m> Elaborator<'m> {
 
     /// A schedule may call itself, directly or not, on a smaller group only.
     fn check_depth(&self, call: &Call, size: u32) -> Result<(), Fault> {
-        let same = self.running.iter().rev().find(|(schedule, _)| *schedule == call.schedule);
+        let same = self.running.iter().rev().find(|running| running.schedule == call.schedule);
         let schedule = &self.module.schedules[call.schedule as usize];
         let full = format!("{}.{}", schedule.collective_name, schedule.name);
         let message = match same {
-            Some(&(_, outer)) if size >= outer => {
-                format!("`{full}` on {outer} rank(s) calls itself on {size}: this never ends")
+            Some(outer) if size >= outer.ranks => {
+                format!(
+                    "`{full}` on {} calls itself on {size}: this never ends",
+                    counted(outer.ranks, "rank")
+                )
             }
             _ if self.running.len() >= DEPTH_MAX => format!("calls nest deeper than {DEPTH_MAX}"),
             _ => return Ok(()),
@@ -115,12 +117,10 @@ impl<'m> Elaborator<'m> {
     /// Makes the callee's blocks of what a view gives: one part is cut into them, several are dealt out.
     fn deal(
         &mut self,
-        frame: &Frame<'m>,
         units: Vec<Vec<Region>>,
         (name, blocks): (&str, u32),
         span: Span,
     ) -> Result<Vec<Vec<Region>>, Fault> {
-        debug_assert!(frame.cells > 0);
         if let [unit] = units.as_slice() {
             let mut dealt = vec![Vec::new(); blocks as usize];
             for region in unit {
@@ -192,7 +192,7 @@ impl<'m> Elaborator<'m> {
                         continue;
                     }
                     if self.transfers.len() >= TRANSFERS_MAX {
-                        self.report(too_many(span));
+                        self.report(*too_many(span));
                         return Err(Stop::Failed);
                     }
                     let row = rank as usize * self.width as usize;
@@ -220,11 +220,14 @@ impl<'m> Elaborator<'m> {
     }
 }
 
+/// A region: buffer, block, low, high.
+type Dropped = (u32, u32, Cut, Cut);
+
 /// A call as its contract sees it: not turned by the root, and only what it may write.
 struct Outside {
     members: Vec<u32>,
-    /// Buffers by number with their blocks' regions: buffer, block, low, high.
-    blocks: Vec<(usize, Vec<Vec<(u32, u32, u32, u32)>>)>,
+    /// Buffers by number, with the regions of each block.
+    blocks: Vec<(usize, Vec<Vec<Dropped>>)>,
 }
 
 impl Outside {

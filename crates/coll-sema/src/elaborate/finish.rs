@@ -61,7 +61,7 @@ impl Elaborator<'_> {
             tune: self.tune,
         };
         debug_assert_eq!(coll_ir::verify(&program), Ok(()));
-        Ok(Instantiated { program, warnings: Vec::new() })
+        Ok(Instantiated { program, warnings: self.warnings.into_diagnostics() })
     }
 
     /// Steps whose transfers are all gone go too, and stages without steps.

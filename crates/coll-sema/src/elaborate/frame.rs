@@ -177,9 +177,12 @@ impl<'m> Frame<'m> {
         }
     }
 
-    /// A chunk or slot as the schedule would write it: `data[2, 1]`.
+    /// A chunk or slot as the schedule would write it: `data[2, 1]`, or the bare name if there is but one.
     pub(super) fn shown(&self, storage: Storage, mut cell: u64) -> String {
         let mut index = Vec::new();
+        if *self.extents(storage) == [1] {
+            return self.name(storage).to_string();
+        }
         for &extent in self.extents(storage).iter().rev() {
             index.push((cell % u64::from(extent)).to_string());
             cell /= u64::from(extent);

@@ -1,10 +1,10 @@
 //! Statements outside steps: control flow, declarations, `require`, stages.
 
 use super::frame::{Frame, FrameScratch, Held};
-use super::{Elaborator, Stop};
+use super::{Elaborator, NESTING_MAX, Stop};
 use crate::codes;
 use crate::eval::Fault;
-use crate::resolved::{Expr, For, Stmt, Tuning};
+use crate::resolved::{Expr, For, GLOBAL_PARAMS, Stmt, Tuning};
 use coll_base::{Diagnostic, Span};
 use coll_ir::{Scratch, Stage};
 
@@ -15,7 +15,15 @@ const SLOTS_MAX: u64 = 1 << 26;
 
 impl<'m> Elaborator<'m> {
     pub(super) fn block(&mut self, frame: &mut Frame<'m>, statements: &'m [Stmt]) -> Result<(), Stop> {
-        statements.iter().try_for_each(|stmt| self.stmt(frame, stmt))
+        if self.nesting >= NESTING_MAX {
+            let call = self.running[self.running.len() - 1].call;
+            let message = format!("calls and blocks nest deeper than {NESTING_MAX}");
+            return Err(self.stop(Diagnostic::new(codes::ENDLESS_CALL, call, message)));
+        }
+        self.nesting += 1;
+        let ran = statements.iter().try_for_each(|stmt| self.stmt(frame, stmt));
+        self.nesting -= 1;
+        ran
     }
 
     fn stmt(&mut self, frame: &mut Frame<'m>, stmt: &'m Stmt) -> Result<(), Stop> {
@@ -25,19 +33,19 @@ impl<'m> Elaborator<'m> {
             Stmt::For(all) => self.for_loop(frame, all, |this, frame| this.block(frame, &all.body)),
             Stmt::If(condition, yes, no) => match self.eval(frame, condition) {
                 Ok(holds) => self.block(frame, if holds != 0 { yes } else { no }),
-                Err(fault) => Err(self.stop(fault)),
+                Err(fault) => Err(self.stop(*fault)),
             },
             Stmt::Stage(name, body) => self.stage(frame, name, body),
             Stmt::Require(condition, reason) => self.require(frame, condition, reason),
-            Stmt::Let(slot, value) => self.assign(frame, *slot, value).map_err(|fault| self.stop(fault)),
-            Stmt::Chunks(extents) => self.chunks(frame, extents).map_err(|fault| self.stop(fault)),
+            Stmt::Let(slot, value) => self.assign(frame, *slot, value).map_err(|fault| self.stop(*fault)),
+            Stmt::Chunks(extents) => self.chunks(frame, extents).map_err(|fault| self.stop(*fault)),
             Stmt::Scratch(id, extents, span) => {
-                self.declare_scratch(frame, *id, extents, *span).map_err(|fault| self.stop(fault))
+                self.declare_scratch(frame, *id, extents, *span).map_err(|fault| self.stop(*fault))
             }
             Stmt::Tune(entries) => entries
                 .iter()
                 .try_for_each(|(tuning, value)| self.tune(frame, *tuning, value))
-                .map_err(|f| self.stop(f)),
+                .map_err(|f| self.stop(*f)),
         }
     }
 
@@ -54,14 +62,14 @@ impl<'m> Elaborator<'m> {
         mut body: impl FnMut(&mut Self, &mut Frame<'m>) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
         let bounds = self.machine.bounds(&all.range, frame.values());
-        let (low, end) = bounds.map_err(|fault| self.stop(fault))?;
+        let (low, end) = bounds.map_err(|fault| self.stop(*fault))?;
         let name = self.trace.name(&all.var.name);
         for value in low..end {
             self.trace.push(name, value);
             frame.locals[all.var.slot as usize] = value;
             let paid = self.machine.spend(all.range.span);
             let holds = paid.and_then(|()| self.machine.holds(&all.condition, frame.values()));
-            if holds.map_err(|fault| self.stop(fault))? {
+            if holds.map_err(|fault| self.stop(*fault))? {
                 body(self, frame)?;
             }
             self.trace.pop();
@@ -79,21 +87,21 @@ impl<'m> Elaborator<'m> {
     }
 
     fn require(&mut self, frame: &Frame<'m>, condition: &Expr, reason: &str) -> Result<(), Stop> {
-        if self.eval(frame, condition).map_err(|fault| self.stop(fault))? != 0 {
+        if self.eval(frame, condition).map_err(|fault| self.stop(*fault))? != 0 {
             return Ok(());
         }
-        let called = self.running.len() > 1;
-        if !called {
+        let [_, .., running] = self.running.as_slice() else {
             return Err(Stop::DoesNotApply { span: condition.span, reason: reason.to_string() });
-        }
+        };
         let full = format!("{}.{}", frame.schedule.collective_name, frame.schedule.name);
-        let params = frame.schedule.params.iter().zip(&frame.globals[crate::resolved::GLOBAL_PARAMS..]);
+        let params = frame.schedule.params.iter().zip(&frame.globals[GLOBAL_PARAMS..]);
         let values = params.map(|(param, value)| format!(", {} = {value}", param.name)).collect::<String>();
         let message = format!("`{full}` is not for n = {}{values}: {reason}", frame.ranks());
-        let diagnostic = Diagnostic::new(codes::REQUIRE_IN_CALL, condition.span, message);
+        let diagnostic = Diagnostic::new(codes::REQUIRE_IN_CALL, running.call, message);
+        let diagnostic = diagnostic.also(condition.span, "this does not hold");
         let help =
             "state the same `require` in the schedule that calls it, or call it on a group that it serves";
-        Err(self.stop(Box::new(diagnostic.help(help))))
+        Err(self.stop(diagnostic.help(help)))
     }
 
     fn chunks(&mut self, frame: &mut Frame<'m>, extents: &[Expr]) -> Result<(), Fault> {
@@ -140,7 +148,7 @@ impl<'m> Elaborator<'m> {
         Ok(())
     }
 
-    /// A called schedule's tuning says how it runs alone; the caller's governs.
+    /// Tuning is of the whole: what a called schedule says of itself does not count.
     fn tune(&mut self, frame: &Frame<'m>, tuning: Tuning, value: &Expr) -> Result<(), Fault> {
         let (name, most) = match tuning {
             Tuning::Lanes => ("lanes", 64),
@@ -152,11 +160,15 @@ impl<'m> Elaborator<'m> {
             let diagnostic = Diagnostic::new(codes::TUNE_RANGE, value.span, message);
             return Err(Box::new(diagnostic.expected(format!("1 to {most}")).found(number.to_string())));
         }
-        if self.running.len() == 1 {
-            match tuning {
-                Tuning::Lanes => self.tune.lanes = Some(number as u32),
-                Tuning::Slices => self.tune.slices = Some(number as u32),
+        match (self.running.as_slice(), tuning) {
+            ([_, .., running], _) => {
+                let message = format!("`{name}` of a called schedule does not count");
+                let diagnostic = Diagnostic::new(codes::TUNE_IN_CALL, value.span, message);
+                let help = "state it in the schedule that calls, whose tuning governs all it does";
+                self.warnings.push(diagnostic.also(running.call, "called here").help(help));
             }
+            (_, Tuning::Lanes) => self.tune.lanes = Some(number as u32),
+            (_, Tuning::Slices) => self.tune.slices = Some(number as u32),
         }
         Ok(())
     }

@@ -18,14 +18,14 @@ impl<'m> Elaborator<'m> {
 
     fn step_ranks(&mut self, frame: &mut Frame<'m>, step: &'m Step) -> Result<(), Stop> {
         let Some(each) = &step.each else { return self.step_block(frame, &step.body) };
-        let positions = self.group(frame, &each.group).map_err(|fault| self.stop(fault))?;
+        let positions = self.group(frame, &each.group).map_err(|fault| self.stop(*fault))?;
         let name = self.trace.name(&each.var.name);
         for position in positions {
             self.trace.push(name, i64::from(position));
             frame.locals[each.var.slot as usize] = i64::from(position);
             let paid = self.machine.spend(step.span);
             let holds = paid.and_then(|()| self.machine.holds(&each.condition, frame.values()));
-            if holds.map_err(|fault| self.stop(fault))? {
+            if holds.map_err(|fault| self.stop(*fault))? {
                 self.step_block(frame, &step.body)?;
             }
             self.trace.pop();
@@ -42,17 +42,17 @@ impl<'m> Elaborator<'m> {
             // A faulty transfer is told and left out: the others may be faulty too.
             StepStmt::Transfer(transfer) => match self.transfer(frame, transfer) {
                 Ok(()) => Ok(()),
-                Err(fault) if fault.code == codes::TOO_LARGE => Err(self.stop(fault)),
+                Err(fault) if fault.code == codes::TOO_LARGE => Err(self.stop(*fault)),
                 Err(fault) => {
-                    self.report(fault);
+                    self.report(*fault);
                     Ok(())
                 }
             },
-            StepStmt::Let(slot, value) => self.assign(frame, *slot, value).map_err(|fault| self.stop(fault)),
+            StepStmt::Let(slot, value) => self.assign(frame, *slot, value).map_err(|fault| self.stop(*fault)),
             StepStmt::For(all) => self.for_loop(frame, all, |this, frame| this.step_block(frame, &all.body)),
             StepStmt::If(condition, yes, no) => match self.eval(frame, condition) {
                 Ok(holds) => self.step_block(frame, if holds != 0 { yes } else { no }),
-                Err(fault) => Err(self.stop(fault)),
+                Err(fault) => Err(self.stop(*fault)),
             },
         }
     }

@@ -6,6 +6,7 @@ use super::{Elaborator, TRANSFERS_MAX};
 use crate::codes;
 use crate::eval::Fault;
 use crate::resolved::{Storage, Transfer};
+use crate::wording::counted;
 use coll_base::Diagnostic;
 use coll_ir::{Kind, OriginId, Place};
 use std::ops::Range;
@@ -59,11 +60,11 @@ impl<'m> Elaborator<'m> {
             }
             return self.chunk(frame, transfer, ends, (&source, 0..reads), (&target, 0..writes));
         }
-        let message = format!("{reads} chunk(s) onto {writes}");
+        let message = format!("{} onto {writes}", counted(reads, "chunk"));
         let diagnostic = Diagnostic::new(codes::CHUNK_COUNTS, transfer.span, message);
         let help =
             "both ends of a transfer have as many chunks; only a single scratch slot takes a view of several";
-        Err(Box::new(diagnostic.expected(format!("{reads} chunk(s)")).found(format!("{writes}")).help(help)))
+        Err(Box::new(diagnostic.expected(counted(reads, "chunk")).found(counted(writes, "chunk")).help(help)))
     }
 
     /// Chunks that move as one: a single chunk, or all of a view for a slot.
@@ -205,7 +206,8 @@ impl<'m> Elaborator<'m> {
             .expected(format!("{target}, which is {}", self.parts(writes)))
             .found(format!("{source}, which is {}", self.parts(reads)))
             .note("chunks of one block may differ by an element, so chunk i fits only chunk i");
-        let help = "give the collective a buffer with a block for each, `data[ranks]`, or stage the chunk in scratch";
+        let help =
+            "move it onto itself, or give the collective a buffer with a block for each, as in `data[ranks]`";
         Box::new(diagnostic.help(help))
     }
 

@@ -10,6 +10,9 @@ use coll_base::Diagnostic;
 use coll_contract::BufferRole;
 use coll_syntax::ast::{self, ExprKind as AstKind, FactValue, Role};
 
+/// The most variables of one fact.
+const VARIABLES_MAX: usize = 8;
+
 /// Resolves a collective. `resolver` sees the file's functions.
 pub(crate) fn collective(mut resolver: Resolver<'_>, all: &ast::Collective) -> Collective {
     let global = |slot: usize| Entity::Global(slot as u32);
@@ -74,6 +77,11 @@ impl Resolver<'_> {
         let each = fact.each.as_ref();
         let range = each.and_then(|each| each.range.as_ref()).map(|range| self.range(range));
         let names = each.map(|each| each.vars.as_slice()).unwrap_or_default();
+        if names.len() > VARIABLES_MAX {
+            let message = format!("{} variables in one fact are more than {VARIABLES_MAX}", names.len());
+            self.error(Diagnostic::new(codes::TOO_LARGE, fact.span, message));
+            return None;
+        }
         let vars: Vec<u32> = names.iter().map(|name| self.declare_local(name, Type::Number)).collect();
         let condition = each.and_then(|each| self.condition(&each.condition));
         let at = match (&fact.at, vars.first(), &fact.body) {

@@ -6,8 +6,12 @@ use crate::codes;
 use crate::eval::{Machine, Values};
 use crate::resolved::{Comprehension, Expr, ExprKind, Function, GLOBAL_N, GLOBAL_ROOT, Range, Type};
 use crate::suggest::nearest;
+use crate::wording::counted;
 use coll_base::{Diagnostic, Span};
 use coll_syntax::ast::{self, BinaryOp, UnaryOp};
+
+/// How deep the functions of a program may nest in each other: evaluation recurses.
+const HEIGHT_MAX: u32 = 1000;
 
 impl Resolver<'_> {
     /// An expression that must be a number.
@@ -57,9 +61,32 @@ impl Resolver<'_> {
         let (body, yields) = self.expr(&def.body);
         self.scope.truncate(mark);
         (self.floor, self.locals) = (floor, locals);
-        self.functions.push(Function { params: def.params.len() as u32, body, yields, broken: self.failed });
+        let height = self.height(&body);
+        if height > HEIGHT_MAX {
+            let message = format!("functions that call functions nest deeper than {HEIGHT_MAX} here");
+            let diagnostic = Diagnostic::new(codes::TOO_LARGE, def.name.span, message);
+            self.error(diagnostic.help("give names to parts with `let`, where they are used"));
+        }
+        let params = def.params.len() as u32;
+        // One that is refused is not evaluated, nor is what calls it.
+        let height = if self.failed { 0 } else { height };
+        self.functions.push(Function { params, body, yields, height, broken: self.failed });
         self.failed |= failed;
         self.declare(&def.name, Entity::Function(self.functions.len() as u32 - 1));
+    }
+
+    /// How deep evaluation recurses, called functions included.
+    fn height(&self, expr: &Expr) -> u32 {
+        let of_all = |all: &[Expr]| all.iter().map(|x| self.height(x)).max().unwrap_or(0);
+        let below = match &expr.kind {
+            ExprKind::Int(_) | ExprKind::Global(_) | ExprKind::Local(_) => 0,
+            ExprKind::Neg(x) | ExprKind::Not(x) => self.height(x),
+            ExprKind::Binary(_, both) => of_all(&**both),
+            ExprKind::If(all) => of_all(&**all),
+            ExprKind::Builtin(_, arguments) => of_all(arguments),
+            ExprKind::Call(id, arguments) => of_all(arguments).max(self.functions[*id as usize].height),
+        };
+        below + 1
     }
 
     fn of_type(&mut self, expr: &ast::Expr, due: Type) -> Expr {
@@ -172,7 +199,12 @@ impl Resolver<'_> {
             if !builtin.takes(resolved.len()) {
                 let least = builtin.arguments_least();
                 let open = if builtin.takes(least + 1) { "at least " } else { "" };
-                self.error(argument_count(name, span, format!("{open}{least}"), resolved.len()));
+                self.error(argument_count(
+                    name,
+                    span,
+                    format!("{open}{}", counted(least as u64, "argument")),
+                    resolved.len(),
+                ));
             }
             let of = if builtin.is_truth() { Type::Truth } else { Type::Number };
             return (ExprKind::Builtin(builtin, resolved), of);
@@ -182,7 +214,7 @@ impl Resolver<'_> {
             let (params, yields) = (function.params as usize, function.yields);
             self.failed |= function.broken;
             if params != resolved.len() {
-                self.error(argument_count(name, span, params.to_string(), resolved.len()));
+                self.error(argument_count(name, span, counted(params as u64, "argument"), resolved.len()));
             }
             return (ExprKind::Call(id, resolved), yields);
         }
@@ -252,7 +284,6 @@ fn mismatch(span: Span, due: Type, found: Type) -> Diagnostic {
 }
 
 fn argument_count(name: &ast::Name, span: Span, due: String, given: usize) -> Diagnostic {
-    let message =
-        format!("`{}` takes {due} argument{}, not {given}", name.text, if due == "1" { "" } else { "s" });
+    let message = format!("`{}` takes {due}, not {given}", name.text);
     Diagnostic::new(codes::ARGUMENT_COUNT, span, message).expected(due).found(given.to_string())
 }

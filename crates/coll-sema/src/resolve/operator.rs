@@ -3,6 +3,7 @@
 use crate::codes;
 use crate::resolved::Type;
 use crate::suggest::nearest;
+use crate::wording::counted;
 use coll_base::{Diagnostic, Span};
 use coll_kernel::{Binary, Expr, Unary, UserOperator};
 use coll_syntax::ast::{self, BinaryOp, ExprKind, UnaryOp};
@@ -34,7 +35,7 @@ fn one<'a>(
     params: &[(&'a ast::Name, Expr)],
     name: &'a ast::Name,
 ) -> impl Iterator<Item = (&'a ast::Name, Expr)> {
-    params.to_vec().into_iter().chain([(name, Expr::Input)])
+    params.iter().cloned().chain([(name, Expr::Input)])
 }
 
 struct Lowering<'d> {
@@ -156,8 +157,7 @@ impl Lowering<'_> {
         match built {
             Some(expr) => (expr, Type::Number),
             None => {
-                let message =
-                    format!("`{known}` takes {due} argument{}, not {found}", if due == 1 { "" } else { "s" });
+                let message = format!("`{known}` takes {}, not {found}", counted(due as u64, "argument"));
                 let diagnostic = Diagnostic::new(codes::ARGUMENT_COUNT, span, message);
                 self.error(diagnostic.expected(due.to_string()).found(found.to_string()));
                 unknown()

@@ -2,8 +2,11 @@
 
 use super::{Entity, Named, Resolver};
 use crate::codes;
-use crate::resolved::{Buffer, Call, Collective, GLOBAL_PARAMS, GLOBAL_ROOT, Schedule, Stmt, Tuning};
+use crate::resolved::{
+    Buffer, Call, Collective, GLOBAL_N, GLOBAL_PARAMS, GLOBAL_ROOT, Schedule, Stmt, Storage, Tuning, View,
+};
 use crate::suggest::nearest;
+use crate::wording::counted;
 use coll_base::{Diagnostic, Span};
 use coll_contract::BufferRole;
 use coll_syntax::ast::{self, StmtKind};
@@ -112,8 +115,8 @@ impl Body<'_, '_> {
             }
             StmtKind::Stage(name, body) => Stmt::Stage(name.text.clone(), self.block(body, false)),
             StmtKind::Step(each, body) => {
-                self.first_step.get_or_insert(stmt.span);
                 let head = self.head(stmt.span);
+                self.first_step.get_or_insert(head);
                 Stmt::Step(self.step(each, body, head))
             }
             StmtKind::Call(call) => {
@@ -223,9 +226,9 @@ impl Body<'_, '_> {
         Some(Call { schedule: callee?, views, named, on, span })
     }
 
-    fn call_view(&mut self, view: &ast::View) -> Option<crate::resolved::View> {
+    fn call_view(&mut self, view: &ast::View) -> Option<View> {
         let resolved = self.view(view)?;
-        if let crate::resolved::Storage::Scratch(_) = resolved.storage {
+        if let Storage::Scratch(_) = resolved.storage {
             let message = format!("`{}` is scratch, which is not given to calls", view.buffer.text);
             let diagnostic = Diagnostic::new(codes::SCRATCH_GIVEN, view.span, message);
             let note = "a call cuts what it is given, and a slot has no size of its own to cut";
@@ -240,17 +243,13 @@ impl Body<'_, '_> {
         &mut self,
         call: &ast::Call,
         collective: &Collective,
-        views: &[Option<crate::resolved::View>],
+        views: &[Option<View>],
     ) -> Option<()> {
         let due = collective.buffers.len();
         if views.len() != due {
             let names: Vec<&str> = collective.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
-            let message = format!(
-                "`{}` takes {due} view{}, not {}",
-                collective.name,
-                if due == 1 { "" } else { "s" },
-                views.len()
-            );
+            let message =
+                format!("`{}` takes {}, not {}", collective.name, counted(due as u64, "view"), views.len());
             let diagnostic = Diagnostic::new(codes::VIEW_COUNT, call.path.span, message);
             let expected =
                 if due == 0 { "no views".to_string() } else { format!("views for {}", names.join(", ")) };
@@ -259,7 +258,7 @@ impl Body<'_, '_> {
         }
         for (view, callee) in views.iter().zip(&collective.buffers) {
             let Some(view) = view else { continue };
-            let crate::resolved::Storage::Buffer(buffer) = view.storage else { continue };
+            let Storage::Buffer(buffer) = view.storage else { continue };
             let own = &self.buffers[buffer as usize];
             if own.role == BufferRole::In && callee.role != BufferRole::In {
                 let message = format!(
@@ -385,7 +384,7 @@ pub(crate) fn names_of(collective: &Collective) -> Vec<Named> {
         entity: Entity::Global(slot as u32),
         span: None,
     };
-    let mut names = vec![global("n", crate::resolved::GLOBAL_N)];
+    let mut names = vec![global("n", GLOBAL_N)];
     if collective.rooted {
         names.push(global("root", GLOBAL_ROOT));
     }

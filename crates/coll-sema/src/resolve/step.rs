@@ -6,6 +6,7 @@ use crate::codes;
 use crate::resolved::{
     Each, Expr, ExprKind, For, Group, Index, Step, StepStmt, Storage, Transfer, Type, Variable, View,
 };
+use crate::wording::counted;
 use coll_base::{Diagnostic, Span};
 use coll_contract::BufferRole;
 use coll_ir::Kind;
@@ -197,8 +198,12 @@ impl Body<'_, '_> {
             Storage::Scratch(scratch) => self.scratch_dimensions[scratch as usize].max(1),
         };
         if index.len() > dimensions {
-            let message =
-                format!("`{}` has {dimensions} dimension(s), not {}", view.buffer.text, index.len());
+            let message = format!(
+                "`{}` has {}, not {}",
+                view.buffer.text,
+                counted(dimensions as u64, "dimension"),
+                index.len()
+            );
             let help = match storage {
                 Storage::Buffer(_) => "`chunks a, b` cuts each block into a grid of two dimensions",
                 Storage::Scratch(_) => "`scratch tmp[a, b]` has two dimensions",

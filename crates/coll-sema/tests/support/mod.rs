@@ -74,7 +74,7 @@ pub(crate) fn refusal(text: &str, ranks: u32) -> String {
     let (sources, module, mut diagnostics) = load_text(text);
     for at in 0..module.schedules().len() {
         match module.instantiate(at, &Instance { ranks, root: 0, params: Vec::new() }) {
-            Ok(_) => {}
+            Ok(made) => diagnostics.extend(made.warnings),
             Err(Refusal::Errors(errors)) => diagnostics.extend(errors),
             Err(Refusal::DoesNotApply { reason, .. }) => return format!("does not apply: {reason}"),
         }

@@ -48,9 +48,9 @@ pub(super) fn marks(scan: &Scan<'_>, file: Pair<'_, Rule>) -> Vec<Mark> {
             _ => {}
         }
     }
-    for index in 1..marks.len() {
-        if matches!(scan.text_of(scan.tokens[index - 1]), "," | ":" | ";") {
-            marks[index].breaks = Some(marks[index].breaks.map_or(1, |other| other.min(1)));
+    for (mark, &before) in marks.iter_mut().skip(1).zip(&scan.tokens) {
+        if matches!(scan.text_of(before), "," | ":" | ";") {
+            mark.breaks = Some(mark.breaks.map_or(1, |other| other.min(1)));
         }
     }
     marks

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
-use coll_base::FileId;
+use coll_base::{FileId, SourceMap};
 use coll_syntax::{Parsed, parse};
 
 /// Files without a fault: every block of the language's design, and one of odd cases.
@@ -66,4 +66,31 @@ pub fn cuts(text: &str) -> Vec<usize> {
     }
     cuts.push(text.len());
     cuts
+}
+
+/// All diagnostics of a text, as a reader would want them in a snapshot.
+pub fn messages(text: &str) -> String {
+    let mut sources = SourceMap::new();
+    let file = sources.add("t.coll", text);
+    let mut out = String::new();
+    for diagnostic in coll_syntax::parse(FileId(0), text).diagnostics {
+        assert!(coll_syntax::codes::ALL.iter().any(|(code, _)| *code == diagnostic.code));
+        let place = diagnostic.primary.as_ref().map(|label| {
+            assert_eq!(label.span.file, file);
+            let at = sources.start_of(label.span);
+            format!(" {}:{} `{}`", at.line, at.column, sources.slice(label.span))
+        });
+        out += &format!("{}{}: {}\n", diagnostic.code, place.unwrap_or_default(), diagnostic.message);
+        for label in &diagnostic.secondary {
+            let at = sources.start_of(label.span);
+            out += &format!("    {}:{} {}\n", at.line, at.column, label.text);
+        }
+        if let (Some(expected), Some(found)) = (&diagnostic.expected, &diagnostic.found) {
+            out += &format!("    expected {expected}; found {found}\n");
+        }
+        if let Some(help) = &diagnostic.help {
+            out += &format!("    help: {help}\n");
+        }
+    }
+    out
 }

@@ -8,6 +8,7 @@ use coll_kernel::{Reducer, Unsupported};
 use coll_plan::Plan;
 use coll_tcp::{JoinOptions, StartError, TcpTransport, Token};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// What a rank is told. All but `rank` is equal on every rank.
@@ -29,6 +30,8 @@ pub struct Settings {
     pub dtype: DType,
     /// The operator.
     pub operator: Operator,
+    /// True if the collective reduces: a rank's slice of the contract cannot always tell.
+    pub reduces: bool,
     /// Iterations before the timed ones.
     pub warmup: u32,
     /// Timed iterations.
@@ -114,7 +117,7 @@ pub fn run_rank(
         rank: settings.rank,
         counts: &settings.counts,
         element_size_bytes: settings.dtype.size_bytes(),
-        reducer: plan.contract.reduces().then_some(&reducer),
+        reducer: settings.reduces.then_some(&reducer),
         placements: &placements,
     });
     // What only this rank finds wrong is told to the others when they have met.
@@ -226,7 +229,7 @@ impl Trial<'_> {
     }
 
     fn allocate(&self) -> Result<Vec<Buffer>, TrialError> {
-        let vector = |bytes: u64| {
+        let vector = |bytes: u64| -> Result<Vec<u8>, TrialError> {
             let mut vector = Vec::new();
             let too_much = |_| TrialError::Memory { rank: self.settings.rank, bytes };
             vector.try_reserve_exact(bytes as usize).map_err(too_much)?;
@@ -283,19 +286,15 @@ impl Trial<'_> {
             reducer: &self.reducer,
         };
         let rank = self.settings.rank;
-        let outputs: Vec<Vec<u8>> = buffers
+        let outputs: Vec<Cow<'_, [u8]>> = buffers
             .iter()
             .enumerate()
             .map(|(at, buffer)| match self.placements[at] {
-                Placement::Separate => Vec::new(),
-                Placement::InPlace => self.ensured(at as u32, &buffer.output),
+                Placement::Separate => Cow::Borrowed(&buffer.output[..]),
+                Placement::InPlace => Cow::Owned(self.ensured(at as u32, &buffer.output)),
             })
             .collect();
-        let output = |(at, buffer)| match self.placements[at] {
-            Placement::Separate => &<&Buffer>::clone(&buffer).output[..],
-            Placement::InPlace => &outputs[at][..],
-        };
-        let outputs: Vec<&[u8]> = buffers.iter().enumerate().map(output).collect();
+        let outputs: Vec<&[u8]> = outputs.iter().map(|output| &output[..]).collect();
         judge.verdict(rank, &outputs)
     }
 

@@ -179,10 +179,25 @@ fn emit_program(
     };
     let text = match args.emit {
         Some(Emit::Program) => coll_ir::print(&program),
-        Some(Emit::Graph) => coll_ir::graph_text(&program),
-        _ => coll_ir::dot(&program),
+        Some(Emit::Graph) => graph(&program),
+        _ => coll_ir::dot(&program, &coll_ir::Dependences::of(&program)),
     };
     emit(args, &text)
+}
+
+/// The dependence graph, a transfer a line with what it comes after.
+fn graph(program: &coll_ir::Program) -> String {
+    let dependences = coll_ir::Dependences::of(program);
+    let mut edges = dependences.edges().into_iter().peekable();
+    let mut text = String::new();
+    for (id, transfer) in (0..).zip(&program.transfers) {
+        text += &format!("t{id}  step {}  {}", transfer.step, coll_ir::print_transfer(program, transfer));
+        while let Some((from, _, why)) = edges.next_if(|&(_, to, _)| to == id) {
+            text += &format!("  {} t{from}", why.word());
+        }
+        text += "\n";
+    }
+    text
 }
 
 fn emit(args: &CompileArgs, text: &str) -> Result<ExitCode, Failure> {

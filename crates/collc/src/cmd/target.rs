@@ -104,9 +104,11 @@ pub(crate) fn broken(source: &Source) -> Failure {
     if is_no_schedule_file(source) { Failure::unusable(message) } else { Failure::wrong(message) }
 }
 
-/// True if nothing was declared in it: not a schedule with a mistake, but no schedule at all.
+/// True if it is no schedule file with a mistake, but no schedule file at all: it never says `schedule`, or is beyond
+/// what the parser takes.
 pub(crate) fn is_no_schedule_file(source: &Source) -> bool {
-    source.has_errors() && source.schedules().is_empty() && source.module.operators().is_empty()
+    let beyond = source.diagnostics.iter().any(|diagnostic| diagnostic.code == coll_syntax::codes::TOO_MUCH);
+    source.has_errors() && (beyond || !source.map.text(source.main).contains("schedule"))
 }
 
 /// Diagnostics on standard error.

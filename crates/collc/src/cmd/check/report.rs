@@ -116,7 +116,7 @@ fn json_figures(figures: &Figures, roots: u32) -> JsonFigures {
         rounds_bound_one_port: properties.bounds.rounds_one_port,
         same_reduction_tree: properties.same_reduction_tree,
         ordered: properties.ordered,
-        unequal_blocks: !properties.equal_blocks_only,
+        unequal_blocks: properties.equal_blocks_only.is_none(),
         roots,
         min_slots: figures.min_slots,
     }
@@ -253,7 +253,7 @@ fn serves(sweep: &Sweep) -> String {
     let all = |test: fn(&Figures) -> bool| if figures.iter().all(|f| test(f)) { "yes" } else { "no" };
     format!(
         "  unequal blocks: {} · ordered operators: {} · same reduction tree on every rank: {}\n",
-        all(|f| !f.properties.equal_blocks_only),
+        all(|f| f.properties.equal_blocks_only.is_none()),
         all(|f| f.properties.ordered),
         all(|f| f.properties.same_reduction_tree),
     )

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use coll::{Outcome, Proved, RankCounts, Source};
-use coll_base::{Diagnostic, Span};
+use coll_base::Diagnostic;
 use coll_compile::Options;
 use coll_sema::Instance;
 
@@ -30,7 +30,7 @@ pub(super) struct Count {
 /// What became of a rank count, over all roots.
 pub(super) enum Verdict {
     /// A `require` excludes it.
-    DoesNotApply { span: Span, reason: String },
+    DoesNotApply { reason: String },
     /// The first root for which it is wrong.
     Wrong { root: u32, diagnostics: Vec<Diagnostic> },
     /// Right for every root: figures of the worst.
@@ -103,7 +103,7 @@ fn all_roots(
     for &root in roots {
         let instance = Instance { ranks, root, params: params.to_vec() };
         match coll::prove(source, schedule, &instance, options) {
-            Outcome::DoesNotApply { span, reason } => return Verdict::DoesNotApply { span, reason },
+            Outcome::DoesNotApply { reason, .. } => return Verdict::DoesNotApply { reason },
             Outcome::Wrong(diagnostics) => return Verdict::Wrong { root, diagnostics },
             Outcome::Right(proved) => match &mut figures {
                 None => figures = Some(first(*proved)),
@@ -128,7 +128,7 @@ impl Figures {
         mine.scratch_max = mine.scratch_max.max(theirs.scratch_max);
         mine.ordered &= theirs.ordered;
         mine.same_reduction_tree &= theirs.same_reduction_tree;
-        mine.equal_blocks_only |= theirs.equal_blocks_only;
+        mine.equal_blocks_only = mine.equal_blocks_only.or(theirs.equal_blocks_only);
         self.min_slots = self.min_slots.max(other.min_slots);
     }
 }

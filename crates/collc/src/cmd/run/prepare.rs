@@ -68,6 +68,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>) -> Result<Prepared, Fa
         counts,
         dtype: args.dtype,
         operator,
+        reduces: found.plan.contract.reduces(),
         warmup: args.warmup,
         iters: args.iters,
         in_place: args.in_place,
@@ -147,7 +148,7 @@ fn from_source(
     let facts = Facts {
         same_bits: proved.properties.same_reduction_tree,
         ordered: proved.properties.ordered,
-        equal_blocks_only: proved.properties.equal_blocks_only,
+        equal_blocks_only: proved.properties.equal_blocks_only.is_some(),
     };
     let operators = source.module.operators().to_vec();
     Ok(Found { plan: proved.plan, operators, facts: Some(facts), remark: None })
