@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../docs/errors");
+    let folder =
+        PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../docs/errors");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut pages = Vec::new();
     for entry in fs::read_dir(&folder)? {
@@ -16,7 +17,8 @@ fn main() -> io::Result<()> {
         }
     }
     pages.sort();
-    let rows: String = pages.iter().map(|(code, path)| format!("    ({code:?}, include_str!({path:?})),\n")).collect();
+    let rows: String =
+        pages.iter().map(|(code, path)| format!("    ({code:?}, include_str!({path:?})),\n")).collect();
     let table = format!("pub(crate) const PAGES: &[(&str, &str)] = &[\n{rows}];\n");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     fs::write(out.join("pages.rs"), table)

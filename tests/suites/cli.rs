@@ -93,7 +93,7 @@ fn options_that_cannot_be() {
     for bytes in ["-1", "x", "1.5M", "99999999999999999999"] {
         refused(&["run", RING, "--ranks", "2", "--bytes", bytes], 2, "bytes");
     }
-    refused(&["run", RING, "--ranks", "2", "--bytes", "9000000000GiB"], 2, "64 bits");
+    refused(&["run", RING, "--ranks", "2", "--bytes", "9000000000GiB"], 2, "bytes of buffers");
     refused(&["check", RING, "--frobnicate"], 2, "--frobnicate");
     refused(&["check", RING, "-D", "k=3"], 2, "no parameter `k`");
     refused(&["check", "allreduce.nosuch"], 2, "no schedule `nosuch`");
@@ -116,7 +116,11 @@ fn outputs_that_cannot_be_written() {
     refused(&["compile", RING, "--ranks", "2", "-o", "/no/such/folder/x.plan"], 2, "cannot write");
     let taken = folder.path().display().to_string();
     refused(&["compile", RING, "--ranks", "2", "-o", &taken], 2, "cannot write");
-    assert_eq!(fs::read_dir(folder.path()).expect("it can be listed").count(), 0, "something was left behind");
+    assert_eq!(
+        fs::read_dir(folder.path()).expect("it can be listed").count(),
+        0,
+        "something was left behind"
+    );
     let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("the device is there");
     let output = collc(&["list"]).stdout(full).output().expect("collc starts");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
@@ -125,7 +129,8 @@ fn outputs_that_cannot_be_written() {
 
 #[test]
 fn a_closed_pipe_is_no_panic() {
-    let mut child = collc(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("collc starts");
+    let mut child =
+        collc(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("collc starts");
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("collc ends");
     assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
@@ -204,7 +209,14 @@ fn compile_as_the_readme_has_it() {
 
 #[test]
 fn every_stage_can_be_printed() {
-    for (stage, word) in [("ast", "Schedule"), ("program", "step"), ("graph", "t0"), ("plan", "rank 0"), ("json", "{"), ("dot", "digraph")] {
+    for (stage, word) in [
+        ("ast", "Schedule"),
+        ("program", "step"),
+        ("graph", "t0"),
+        ("plan", "rank 0"),
+        ("json", "{"),
+        ("dot", "digraph"),
+    ] {
         let output = run(&["compile", RING, "--ranks", "3", "--emit", stage]);
         assert!(output.status.success(), "{stage}: {}", stderr(&output));
         assert!(stdout(&output).contains(word), "{stage}: {}", stdout(&output));
@@ -287,7 +299,16 @@ fn a_rank_that_never_comes_is_named_within_the_limit() {
     let address = format!("127.0.0.1:{port}");
     let start = Instant::now();
     let output = run(&[
-        "run", "barrier", "--rank", "0", "--world-size", "2", "--rendezvous", &address, "--timeout", "2",
+        "run",
+        "barrier",
+        "--rank",
+        "0",
+        "--world-size",
+        "2",
+        "--rendezvous",
+        &address,
+        "--timeout",
+        "2",
     ]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains('1'), "{}", stderr(&output));
@@ -334,7 +355,11 @@ fn a_taken_port_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("it is bound").to_string();
     let port = address.rsplit(':').next().expect("a port");
-    refused(&["run", "barrier", "--rank", "0", "--world-size", "2", "--rendezvous", &address, "--timeout", "3"], 2, port);
+    refused(
+        &["run", "barrier", "--rank", "0", "--world-size", "2", "--rendezvous", &address, "--timeout", "3"],
+        2,
+        port,
+    );
 }
 
 #[test]
@@ -367,7 +392,9 @@ fn children(parent: u32) -> Vec<u32> {
     let path = format!("/proc/{parent}/task");
     let Ok(tasks) = fs::read_dir(path) else { return Vec::new() };
     let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+        .collect()
 }
 
 fn alive(process: u32) -> bool {
@@ -376,6 +403,7 @@ fn alive(process: u32) -> bool {
 }
 
 fn signal(process: u32, name: &str) {
-    let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status().expect("kill runs");
+    let sent =
+        Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status().expect("kill runs");
     assert!(sent.success());
 }

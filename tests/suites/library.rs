@@ -6,9 +6,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials = library::entries().map(|entry| {
-        Trial::test(format!("{}.{}", entry.collective, entry.schedule), move || check(&entry))
-    });
+    let trials = library::entries()
+        .map(|entry| Trial::test(format!("{}.{}", entry.collective, entry.schedule), move || check(&entry)));
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }
 

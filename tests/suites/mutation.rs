@@ -90,10 +90,18 @@ fn mutations(plan: &Plan) -> Vec<Mutation> {
     for part in &plan.ranks {
         let rank = part.rank;
         for wait in 0..part.waits.len() as u32 {
-            all.extend([Mutation::DropWait(rank, wait), Mutation::RedirectWait(rank, wait), Mutation::FollowOrNot(rank, wait)]);
+            all.extend([
+                Mutation::DropWait(rank, wait),
+                Mutation::RedirectWait(rank, wait),
+                Mutation::FollowOrNot(rank, wait),
+            ]);
         }
         for op in 0..part.ops.len() as OpId {
-            all.extend([Mutation::DropOp(rank, op), Mutation::DoubleOp(rank, op), Mutation::RedirectPeer(rank, op)]);
+            all.extend([
+                Mutation::DropOp(rank, op),
+                Mutation::DoubleOp(rank, op),
+                Mutation::RedirectPeer(rank, op),
+            ]);
             let ends_lane = part.lanes.iter().any(|lane| lane.end == op + 1);
             if !ends_lane {
                 all.push(Mutation::SwapWithNext(rank, op));
@@ -126,13 +134,21 @@ impl Mutation {
             Mutation::SwapWithNext(rank, op) => swap(&mut plan.ranks[rank as usize], op),
             Mutation::RedirectPeer(rank, op) => {
                 let action = &mut plan.ranks[rank as usize].ops[op as usize].action;
-                if let Action::Send { peer, .. } | Action::Recv { peer, .. } | Action::RecvReduce { peer, .. } = action {
-                    *peer = (1..world).map(|step| (*peer + step) % world).find(|&peer| peer != rank).unwrap_or(*peer);
+                if let Action::Send { peer, .. }
+                | Action::Recv { peer, .. }
+                | Action::RecvReduce { peer, .. } = action
+                {
+                    *peer = (1..world)
+                        .map(|step| (*peer + step) % world)
+                        .find(|&peer| peer != rank)
+                        .unwrap_or(*peer);
                 }
             }
             Mutation::MoveSource(rank, op) => shift(&mut plan.ranks[rank as usize], pieces, |o| o.source, op),
             Mutation::MoveTarget(rank, op) => shift(&mut plan.ranks[rank as usize], pieces, |o| o.target, op),
-            Mutation::MoveOperand(rank, op) => shift(&mut plan.ranks[rank as usize], pieces, |o| o.operand, op),
+            Mutation::MoveOperand(rank, op) => {
+                shift(&mut plan.ranks[rank as usize], pieces, |o| o.operand, op)
+            }
             Mutation::PlainReceive(rank, op) => {
                 let op = &mut plan.ranks[rank as usize].ops[op as usize];
                 if let Action::RecvReduce { peer, channel, .. } = op.action {
@@ -201,7 +217,9 @@ fn shift(part: &mut RankPlan, pieces: u32, run: impl Fn(&coll_plan::Op) -> Run, 
     let mut regions = part.regions(run).to_vec();
     match regions[0].high < pieces {
         true => (regions[0].low, regions[0].high) = (regions[0].low + 1, regions[0].high + 1),
-        false if regions[0].low > 0 => (regions[0].low, regions[0].high) = (regions[0].low - 1, regions[0].high - 1),
+        false if regions[0].low > 0 => {
+            (regions[0].low, regions[0].high) = (regions[0].low - 1, regions[0].high - 1)
+        }
         false => regions[0].block = if regions[0].block == 0 { 1 } else { regions[0].block - 1 },
     }
     let start = part.regions.len() as u32;

@@ -32,7 +32,11 @@ fn check(path: &Path) -> Result<(), Failed> {
 }
 
 fn round_trip(plan: &coll_plan::Plan) -> Result<(), Failed> {
-    let forms = [coll_plan::to_text(plan).into_bytes(), coll_plan::to_json(plan).into_bytes(), coll_plan::to_bytes(plan)];
+    let forms = [
+        coll_plan::to_text(plan).into_bytes(),
+        coll_plan::to_json(plan).into_bytes(),
+        coll_plan::to_bytes(plan),
+    ];
     for form in forms {
         let read = coll::read_plan(&form).map_err(|error| error.to_string())?.plan;
         if coll_plan::hash(&read) != coll_plan::hash(plan) {

@@ -94,7 +94,10 @@ fn b006_b007_sizes_beyond_32_bits() {
     let entry = coll::library::entry("alltoall", "pairwise").expect("it is in the library");
     let plan = library_plan(&entry, 64, 0).expect("it applies");
     let counts = plan.contract.counts(64 * (64 << 20)).expect("it divides");
-    assert_eq!((0..63).map(|block| counts[plan.contract.class(0, 0, block) as usize]).sum::<u64>(), 4_227_858_432);
+    assert_eq!(
+        (0..63).map(|block| counts[plan.contract.class(0, 0, block) as usize]).sum::<u64>(),
+        4_227_858_432
+    );
 }
 
 /// Known faults B015 and B016: gather and scatter in place with every root, all-gather in place.
@@ -106,7 +109,10 @@ fn b015_b016_in_place_with_every_root() {
             let entry = coll::library::entry(op, algorithm).expect("it is in the library");
             for root in 0..5 {
                 let plan = library_plan(&entry, 5, root).expect("it applies");
-                check(&plan, Case { elements: 23, in_place: true, seed, ..Case::new(RedOp::Sum, DType::F64) });
+                check(
+                    &plan,
+                    Case { elements: 23, in_place: true, seed, ..Case::new(RedOp::Sum, DType::F64) },
+                );
             }
         }
     }
@@ -119,7 +125,10 @@ fn b020_a_reduce_leaves_inputs_alone() {
     for entry in coll::library::entries().filter(|entry| entry.collective == "reduce") {
         for ranks in [2, 5] {
             let Some(plan) = library_plan(&entry, ranks, 0) else { continue };
-            check(&plan, Case { elements: 40, check_inputs: true, seed, ..Case::new(RedOp::Sum, DType::I64) });
+            check(
+                &plan,
+                Case { elements: 40, check_inputs: true, seed, ..Case::new(RedOp::Sum, DType::I64) },
+            );
         }
     }
 }
@@ -128,7 +137,8 @@ fn b020_a_reduce_leaves_inputs_alone() {
 #[test]
 fn b026_ranks_agree_bit_for_bit_where_the_tree_is_the_same() {
     let seed = seed();
-    for name in ["ring", "recursive_doubling", "rabenseifner", "reduce_broadcast", "double_tree", "two_shot"] {
+    for name in ["ring", "recursive_doubling", "rabenseifner", "reduce_broadcast", "double_tree", "two_shot"]
+    {
         let entry = coll::library::entry("allreduce", name).expect("it is in the library");
         let plan = library_plan(&entry, 6, 0).expect("it applies");
         check(&plan, Case { elements: 301, same_bits: true, seed, ..Case::new(RedOp::Sum, DType::F32) });
@@ -142,7 +152,9 @@ fn b031_an_ordered_operator_keeps_rank_order() {
     let source = Source::from_text("second.coll", format!("{text}\nschedule s: barrier {{}}\n"));
     let operator = Operator::User(source.module.operators()[0].clone(), Vec::new());
     let seed = seed();
-    for (collective, name) in [("scan", "doubling"), ("scan", "chain"), ("exscan", "doubling"), ("exscan", "chain")] {
+    for (collective, name) in
+        [("scan", "doubling"), ("scan", "chain"), ("exscan", "doubling"), ("exscan", "chain")]
+    {
         let entry = coll::library::entry(collective, name).expect("it is in the library");
         for ranks in [2, 5, 8] {
             let plan = library_plan(&entry, ranks, 0).expect("it applies");
@@ -170,9 +182,12 @@ fn b034_one_rank_alone() {
 #[test]
 fn b055_two_to_seventeen_ranks() {
     let seed = seed();
-    for (collective, name) in
-        [("barrier", "dissemination"), ("allreduce", "recursive_doubling"), ("allreduce", "rabenseifner"), ("broadcast", "binomial")]
-    {
+    for (collective, name) in [
+        ("barrier", "dissemination"),
+        ("allreduce", "recursive_doubling"),
+        ("allreduce", "rabenseifner"),
+        ("broadcast", "binomial"),
+    ] {
         let entry = coll::library::entry(collective, name).expect("it is in the library");
         for ranks in 2..=17 {
             let plan = library_plan(&entry, ranks, ranks / 2).expect("it applies");

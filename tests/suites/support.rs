@@ -47,7 +47,9 @@ impl Case {
 /// The seed of random choices: that of `COLLC_TEST_SEED`, or a new one, printed so that it can be replayed.
 pub fn seed() -> u64 {
     let given = std::env::var("COLLC_TEST_SEED").ok().and_then(|text| text.parse().ok());
-    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
+    let now = || {
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
+    };
     let seed = given.unwrap_or_else(|| now() % 1_000_000);
     println!("COLLC_TEST_SEED={seed} replays this run");
     seed
@@ -56,7 +58,8 @@ pub fn seed() -> u64 {
 /// A library schedule's proved plan, or nothing if a `require` excludes the rank count.
 pub fn library_plan(entry: &Entry, ranks: u32, root: u32) -> Option<Plan> {
     let source = Source::from_text(entry.file_name(), entry.text);
-    let schedule = source.schedules().iter().position(|info| info.name == entry.schedule).expect("it is declared");
+    let schedule =
+        source.schedules().iter().position(|info| info.name == entry.schedule).expect("it is declared");
     let root = if source.schedules()[schedule].rooted { root } else { 0 };
     let instance = Instance { ranks, root, params: Vec::new() };
     match coll::prove(&source, schedule, &instance, &Default::default()) {
@@ -83,7 +86,8 @@ pub fn run_world(plan: &Plan, case: &Case) -> Result<(), String> {
         BufferRole::InOut if case.in_place => Placement::InPlace,
         _ => Placement::Separate,
     };
-    let placements: Vec<Placement> = plan.contract.buffers.iter().map(|buffer| placement(buffer.role)).collect();
+    let placements: Vec<Placement> =
+        plan.contract.buffers.iter().map(|buffer| placement(buffer.role)).collect();
     let bind = |rank| {
         Bound::new(Binding {
             plan,
@@ -109,12 +113,20 @@ pub fn run_world(plan: &Plan, case: &Case) -> Result<(), String> {
         ended.map_err(|error| error.to_string())?;
     }
     drop(buffers);
-    let judge =
-        Judge { contract: &plan.contract, counts: &counts, inputs, op: case.operator.builtin(), reducer: &reducer };
+    let judge = Judge {
+        contract: &plan.contract,
+        counts: &counts,
+        inputs,
+        op: case.operator.builtin(),
+        reducer: &reducer,
+    };
     let mut digests = std::collections::BTreeMap::new();
     for (rank, buffers) in memories.iter().enumerate() {
-        let outputs: Vec<Vec<u8>> =
-            buffers.iter().enumerate().map(|(at, buffer)| ensured(plan, rank as u32, at as u32, buffer, &counts, case)).collect();
+        let outputs: Vec<Vec<u8>> = buffers
+            .iter()
+            .enumerate()
+            .map(|(at, buffer)| ensured(plan, rank as u32, at as u32, buffer, &counts, case))
+            .collect();
         let verdict = judge.verdict(rank as u32, &outputs.iter().map(Vec::as_slice).collect::<Vec<_>>());
         if let Some(first) = verdict.first {
             return Err(format!("{} elements are wrong: {first}", verdict.wrong));
@@ -124,7 +136,9 @@ pub fn run_world(plan: &Plan, case: &Case) -> Result<(), String> {
                 return Err(format!("rank {rank} has other bits than a rank before it"));
             }
         }
-        if case.check_inputs && buffers.iter().zip(&untouched[rank]).any(|(buffer, before)| buffer.input != *before) {
+        if case.check_inputs
+            && buffers.iter().zip(&untouched[rank]).any(|(buffer, before)| buffer.input != *before)
+        {
             return Err(format!("rank {rank}: its input was changed"));
         }
     }

@@ -23,7 +23,8 @@ fn root() -> PathBuf {
 fn fixtures() -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join("tests/ui")).expect("tests/ui exists");
     let paths = entries.map(|entry| entry.expect("it can be listed").path());
-    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == "coll")).collect();
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|e| e == "coll")).collect();
     paths.sort();
     paths
 }
@@ -31,7 +32,8 @@ fn fixtures() -> Vec<PathBuf> {
 fn check(path: &Path) -> Result<(), Failed> {
     let text = fs::read(path)?;
     let text = String::from_utf8_lossy(&text);
-    let command = text.lines().next().and_then(|line| line.trim_start_matches('\u{feff}').strip_prefix("// collc "));
+    let command =
+        text.lines().next().and_then(|line| line.trim_start_matches('\u{feff}').strip_prefix("// collc "));
     let words: Vec<&str> = command.unwrap_or("check --ranks 4").split_whitespace().collect();
     let file = path.strip_prefix(root()).expect("it was found below the root");
     let output = Command::new(env!("CARGO_BIN_EXE_collc"))

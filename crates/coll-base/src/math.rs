@@ -84,7 +84,13 @@ mod tests {
         assert_eq!((1..=9).map(|x| log2(x).unwrap()).collect::<Vec<_>>(), [0, 1, 1, 2, 2, 2, 2, 3, 3]);
         assert_eq!((1..=9).map(|x| ceil_log2(x).unwrap()).collect::<Vec<_>>(), [0, 1, 2, 2, 3, 3, 3, 3, 4]);
         assert_eq!((ceil_log(3, 1), ceil_log(3, 9), ceil_log(3, 10)), (Some(0), Some(2), Some(3)));
-        assert_eq!((log2(0), ceil_log2(-1), ceil_log(1, 5), ceil_log(2, i64::MAX)), (None, None, None, Some(63)));
-        assert_eq!((prev_pow2(6), next_pow2(6), next_pow2(i64::MAX), gcd(-12, 18)), (Some(4), Some(8), None, Some(6)));
+        assert_eq!(
+            (log2(0), ceil_log2(-1), ceil_log(1, 5), ceil_log(2, i64::MAX)),
+            (None, None, None, Some(63))
+        );
+        assert_eq!(
+            (prev_pow2(6), next_pow2(6), next_pow2(i64::MAX), gcd(-12, 18)),
+            (Some(4), Some(8), None, Some(6))
+        );
     }
 }

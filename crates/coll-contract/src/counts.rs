@@ -17,7 +17,10 @@ pub struct CountsError {
 impl std::fmt::Display for CountsError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let CountsError { elements, buffer, blocks } = self;
-        write!(f, "the contract makes blocks of `{buffer}` equally long, but {elements} elements do not divide into ")?;
+        write!(
+            f,
+            "the contract makes blocks of `{buffer}` equally long, but {elements} elements do not divide into "
+        )?;
         write!(f, "{blocks} equal blocks; {} would", elements - elements % u64::from(*blocks))
     }
 }
@@ -48,7 +51,11 @@ impl Contract {
                     match counts[class] {
                         None => counts[class] = Some(count),
                         Some(known) if known != count && buffer == 0 => {
-                            return Err(CountsError { elements, buffer: decl.name.clone(), blocks: decl.blocks });
+                            return Err(CountsError {
+                                elements,
+                                buffer: decl.name.clone(),
+                                blocks: decl.blocks,
+                            });
                         }
                         Some(_) => {}
                     }
@@ -99,7 +106,10 @@ mod tests {
         contract.classes = Classes { count: 1, table: vec![0; 9] };
         assert_eq!(contract.counts(9).unwrap(), [3]);
         let error = contract.counts(7).unwrap_err();
-        assert!(error.to_string().contains("7 elements do not divide into 3 equal blocks; 6 would"), "{error}");
+        assert!(
+            error.to_string().contains("7 elements do not divide into 3 equal blocks; 6 would"),
+            "{error}"
+        );
     }
 
     #[test]

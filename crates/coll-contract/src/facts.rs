@@ -200,7 +200,10 @@ impl Contract {
             ensures,
             values,
             after: self.after.iter().copied().filter(|&(r, _)| r == rank).collect(),
-            classes: Classes { count: self.classes.count, table: self.classes.table[row..row + width].to_vec() },
+            classes: Classes {
+                count: self.classes.count,
+                table: self.classes.table[row..row + width].to_vec(),
+            },
         }
     }
 

@@ -37,7 +37,9 @@ pub enum BundleError {
     #[error("it is no bundle, or a damaged one: {0}")]
     Damaged(String),
     /// Of another version.
-    #[error("it is a bundle of format version {found}; this program reads version {VERSION}: compile it again")]
+    #[error(
+        "it is a bundle of format version {found}; this program reads version {VERSION}: compile it again"
+    )]
     Version {
         /// The version found.
         found: u64,
@@ -46,7 +48,12 @@ pub enum BundleError {
 
 impl Bundle {
     /// Packs a schedule with all that it uses.
-    pub fn new(source: &Source, schedule: usize, params: Vec<(String, i64)>, proved: Vec<(u32, String)>) -> Bundle {
+    pub fn new(
+        source: &Source,
+        schedule: usize,
+        params: Vec<(String, i64)>,
+        proved: Vec<(u32, String)>,
+    ) -> Bundle {
         let info = &source.schedules()[schedule];
         let file = |id| (source.map.name(id).to_string(), source.map.text(id).to_string());
         let others = (0..source.map.len() as u32).map(coll_base::FileId).filter(|&id| id != source.main);
@@ -75,10 +82,9 @@ impl Bundle {
     pub fn from_json(text: &str) -> Result<Bundle, BundleError> {
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|error| BundleError::Damaged(error.to_string()))?;
-        if let Some(found) = value.get("version").and_then(serde_json::Value::as_u64) {
-            if found != u64::from(VERSION) {
-                return Err(BundleError::Version { found });
-            }
+        let version = value.get("version").and_then(serde_json::Value::as_u64);
+        if let Some(found) = version.filter(|&found| found != u64::from(VERSION)) {
+            return Err(BundleError::Version { found });
         }
         let bundle: Bundle =
             serde_json::from_value(value).map_err(|error| BundleError::Damaged(error.to_string()))?;

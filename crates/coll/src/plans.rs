@@ -62,7 +62,8 @@ pub fn read_plan(bytes: &[u8]) -> Result<ReadPlan, PlanError> {
 
 /// Reads a plan as text, and proves it.
 pub fn read_plan_text(text: &str) -> Result<ReadPlan, PlanError> {
-    let plan = coll_plan::from_text(text).map_err(|error| PlanError::Malformed(Box::new(error.diagnostic())))?;
+    let plan =
+        coll_plan::from_text(text).map_err(|error| PlanError::Malformed(Box::new(error.diagnostic())))?;
     prove(plan)
 }
 

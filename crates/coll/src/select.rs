@@ -19,7 +19,8 @@ pub fn default_schedule(operation: &str, ranks: u32) -> Option<&'static str> {
 
 /// The operation's name in the library: `reducescatter` and `all-reduce` are taken as well.
 pub fn canonical_operation(name: &str) -> Option<&'static str> {
-    let plain: String = name.chars().filter(|c| !matches!(c, '_' | '-')).collect::<String>().to_ascii_lowercase();
+    let plain: String =
+        name.chars().filter(|c| !matches!(c, '_' | '-')).collect::<String>().to_ascii_lowercase();
     OPERATIONS.into_iter().find(|operation| operation.replace('_', "") == plain)
 }
 

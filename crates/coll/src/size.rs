@@ -15,7 +15,8 @@ impl FromStr for Bytes {
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
         let (digits, unit) = (text[..split].replace('_', ""), text[split..].trim());
-        let wrong = || format!("`{text}` is no size; write a number of bytes such as `4096`, `64K`, `1MiB` or `2GB`");
+        let wrong =
+            || format!("`{text}` is no size; write a number of bytes such as `4096`, `64K`, `1MiB` or `2GB`");
         let number: u64 = match digits.parse() {
             Ok(number) => number,
             Err(_) if digits.is_empty() => return Err(wrong()),
@@ -51,7 +52,8 @@ mod tests {
 
     #[test]
     fn units_are_binary_unless_they_say_otherwise() {
-        let sizes = ["28", "64K", "1MiB", "1 m", "2GB", "1_000b"].map(|text| text.parse::<Bytes>().unwrap().0);
+        let sizes =
+            ["28", "64K", "1MiB", "1 m", "2GB", "1_000b"].map(|text| text.parse::<Bytes>().unwrap().0);
         assert_eq!(sizes, [28, 65_536, 1 << 20, 1 << 20, 2_000_000_000, 1_000]);
     }
 

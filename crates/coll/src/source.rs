@@ -65,7 +65,9 @@ pub fn read_text(path: &Path) -> Result<String, ReadError> {
     let path = || path.to_path_buf();
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
-        Err(error) => return Err(ReadError::Binary { path: path(), offset: error.utf8_error().valid_up_to() }),
+        Err(error) => {
+            return Err(ReadError::Binary { path: path(), offset: error.utf8_error().valid_up_to() });
+        }
     };
     if let Some(offset) = text.find('\0') {
         return Err(ReadError::Binary { path: path(), offset });

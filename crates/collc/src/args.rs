@@ -7,7 +7,13 @@ use std::path::PathBuf;
 
 /// A compiler and runtime for collective communication.
 #[derive(Parser)]
-#[command(name = "collc", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "collc",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -221,14 +227,16 @@ pub(crate) struct ExplainArgs {
 
 /// `k=8`
 fn definition(text: &str) -> Result<(String, i64), String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` sets nothing; write `NAME=VALUE`"))?;
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| format!("`{text}` sets nothing; write `NAME=VALUE`"))?;
     let value = value.trim().parse().map_err(|_| format!("`{value}` is no 64-bit whole number"))?;
     Ok((name.trim().to_string(), value))
 }
 
 /// `alpha=0.5`
 fn operator_value(text: &str) -> Result<(String, f64), String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` sets nothing; write `NAME=VALUE`"))?;
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| format!("`{text}` sets nothing; write `NAME=VALUE`"))?;
     let value = value.trim().parse().map_err(|_| format!("`{value}` is no number"))?;
     Ok((name.trim().to_string(), value))
 }

@@ -43,8 +43,10 @@ fn snippets<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Vec<Snipp
     }
     let snippet = |file: FileId| {
         let here = |label: &&Label| label.span.file == file;
-        let primary = diagnostic.primary.iter().filter(here).map(|l| annotation(sources, AnnotationKind::Primary, l));
-        let others = diagnostic.secondary.iter().filter(here).map(|l| annotation(sources, AnnotationKind::Context, l));
+        let primary =
+            diagnostic.primary.iter().filter(here).map(|l| annotation(sources, AnnotationKind::Primary, l));
+        let others =
+            diagnostic.secondary.iter().filter(here).map(|l| annotation(sources, AnnotationKind::Context, l));
         Snippet::source(sources.text(file)).path(sources.name(file)).annotations(primary.chain(others))
     };
     files.into_iter().map(snippet).collect()

@@ -102,7 +102,8 @@ impl Judge<'_> {
         let leaves: Vec<Vec<u8>> = value.leaves().iter().map(|&leaf| self.leaf(leaf, start, end)).collect();
         let width = self.inputs.dtype.size_bytes() as usize;
         let scalar = |bytes: &[u8], i: usize| {
-            oracle::read(self.inputs.dtype, &bytes[i * width..]).expect("invariant: leaves are filled to the end")
+            oracle::read(self.inputs.dtype, &bytes[i * width..])
+                .expect("invariant: leaves are filled to the end")
         };
         let elements = (end - start) as usize;
         match (value, self.op) {
@@ -112,7 +113,8 @@ impl Judge<'_> {
                 let one = |i: usize| {
                     column.clear();
                     column.extend(leaves.iter().map(|leaf| scalar(leaf, i)));
-                    oracle::expected(self.inputs.dtype, op, &column).expect("invariant: leaves are of the type")
+                    oracle::expected(self.inputs.dtype, op, &column)
+                        .expect("invariant: leaves are of the type")
                 };
                 (0..elements).map(one).collect()
             }

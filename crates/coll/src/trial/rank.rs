@@ -152,8 +152,8 @@ fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> Join
     options.fingerprint = vec![
         field("schedule", &plan.name),
         field("plan", &settings.plan_hash),
-        field("count", &settings.elements),
         field("dtype", &settings.dtype),
+        field("count", &settings.elements),
         field("operator", &settings.operator.name()),
         field("iterations", &settings.iters),
         field("warm-up", &settings.warmup),
@@ -202,8 +202,11 @@ impl Trial<'_> {
             transport.begin(limit);
             exchange(transport, rank, "barrier before an iteration", Vec::new())?;
             transport.begin(limit);
-            let mut memory: Vec<BufferMemory<'_>> =
-                buffers.iter_mut().zip(&self.placements).map(|(buffer, placement)| buffer.memory(*placement)).collect();
+            let mut memory: Vec<BufferMemory<'_>> = buffers
+                .iter_mut()
+                .zip(&self.placements)
+                .map(|(buffer, placement)| buffer.memory(*placement))
+                .collect();
             let options = RunOptions { generation: 0, operation: u64::from(iteration) };
             let start = Instant::now();
             self.bound.run(transport, &mut memory, options)?;

@@ -60,7 +60,13 @@ mod tests {
     use super::*;
 
     fn report(rank: u32, times_us: &[f64], digest: u64) -> RankReport {
-        RankReport { rank, times_us: times_us.to_vec(), wrong: 0, first_wrong: None, digests: vec![(7, digest)] }
+        RankReport {
+            rank,
+            times_us: times_us.to_vec(),
+            wrong: 0,
+            first_wrong: None,
+            digests: vec![(7, digest)],
+        }
     }
 
     #[test]

@@ -26,12 +26,15 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     let options = options(&args.passes)?;
     let Some(ranks) = &args.ranks else {
         if let Some(root) = args.root {
-            return Err(Failure::unusable(format!("`--root {root}` needs `--ranks`: a bundle serves any root")));
+            return Err(Failure::unusable(format!(
+                "`--root {root}` needs `--ranks`: a bundle serves any root"
+            )));
         }
         return bundle(args, &source, schedule, &options);
     };
     let ranks = ranks.single().ok_or_else(|| {
-        Failure::unusable("a plan is for one rank count").help("give one, or none for a bundle that serves any")
+        Failure::unusable("a plan is for one rank count")
+            .help("give one, or none for a bundle that serves any")
     })?;
     let root = args.root.unwrap_or(0);
     if root >= ranks {
@@ -121,7 +124,12 @@ fn summary(proved: &Proved, path: &Path) -> String {
 }
 
 /// Proves 2..=16 and writes what `run` instantiates for the ranks that it finds.
-fn bundle(args: &CompileArgs, source: &Source, schedule: usize, options: &Options) -> Result<ExitCode, Failure> {
+fn bundle(
+    args: &CompileArgs,
+    source: &Source,
+    schedule: usize,
+    options: &Options,
+) -> Result<ExitCode, Failure> {
     let mut proved_for = Vec::new();
     let mut excluded: Option<String> = None;
     let mut rows = String::new();
@@ -133,7 +141,12 @@ fn bundle(args: &CompileArgs, source: &Source, schedule: usize, options: &Option
         }
         let proved = proved(source, schedule, &instance, options)?;
         let p = &proved.properties;
-        rows += &format!("  {ranks:>5}  {:>5}  {:>7}  {:>7}\n", p.steps, p.sent_max.to_string(), p.bounds.sent_max.to_string());
+        rows += &format!(
+            "  {ranks:>5}  {:>5}  {:>7}  {:>7}\n",
+            p.steps,
+            p.sent_max.to_string(),
+            p.bounds.sent_max.to_string()
+        );
         proved_for.push((ranks, coll_plan::hash(&proved.plan)));
     }
     if let (true, Some(reason)) = (proved_for.is_empty(), &excluded) {

@@ -27,7 +27,9 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let wanted = library::entries().filter(|entry| operation.is_none_or(|wanted| wanted == entry.collective));
     let rows: Vec<Row> = wanted.map(|entry| row(&entry)).collect();
     match args.format {
-        Format::Json => output::print(&(serde_json::to_string_pretty(&rows).expect("rows are plain data") + "\n"))?,
+        Format::Json => {
+            output::print(&(serde_json::to_string_pretty(&rows).expect("rows are plain data") + "\n"))?
+        }
         Format::Text => output::print(&table(&rows))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -35,7 +37,8 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
 
 /// The first sentence and the `Cost:` line of the file's head comment.
 fn row(entry: &Entry) -> Row {
-    let head: Vec<&str> = entry.text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
+    let head: Vec<&str> =
+        entry.text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
     let cost = head.iter().position(|line| line.starts_with("Cost:"));
     let about: Vec<&str> = head.iter().copied().take_while(|line| !line.is_empty()).collect();
     let about = about.join(" ");

@@ -23,13 +23,17 @@ pub(crate) fn open(target: &str) -> Result<Source, Failure> {
     };
     let Some(operation) = coll::canonical_operation(operation) else {
         return Err(Failure::unusable(format!("there is no file `{target}`, and no operation of that name"))
-            .help(format!("operations are {}; `collc list` shows their schedules", coll::OPERATIONS.join(", "))));
+            .help(format!(
+                "operations are {}; `collc list` shows their schedules",
+                coll::OPERATIONS.join(", ")
+            )));
     };
     let algorithms = || library::entries().filter(|entry| entry.collective == operation).map(|e| e.schedule);
     let listed = || algorithms().collect::<Vec<_>>().join(", ");
     match algorithm {
-        None => Err(Failure::unusable(format!("`{operation}` is an operation with several schedules"))
-            .help(format!("name one, such as `{operation}.{}`: {}", algorithms().next().unwrap_or("…"), listed()))),
+        None => Err(Failure::unusable(format!("`{operation}` is an operation with several schedules")).help(
+            format!("name one, such as `{operation}.{}`: {}", algorithms().next().unwrap_or("…"), listed()),
+        )),
         Some(algorithm) => Source::builtin(operation, algorithm).ok_or_else(|| {
             Failure::unusable(format!("`{operation}` has no schedule `{algorithm}`"))
                 .help(format!("it has {}", listed()))
@@ -60,7 +64,8 @@ pub(crate) fn the_one(source: &Source, name: Option<&str>) -> Result<usize, Fail
         [one] => Ok(one),
         // A file that declares helpers before its main schedule is used by its last one only if told so.
         _ => {
-            let names = source.schedules().iter().map(|s| format!("`{}`", s.name)).collect::<Vec<_>>().join(", ");
+            let names =
+                source.schedules().iter().map(|s| format!("`{}`", s.name)).collect::<Vec<_>>().join(", ");
             Err(Failure::unusable(format!(
                 "{} declares {} schedules: {names}",
                 source.map.name(source.main),
@@ -77,8 +82,13 @@ pub(crate) fn check_parameters(schedule: &ScheduleInfo, define: &[(String, i64)]
         if !schedule.params.iter().any(|(known, _)| known == name) {
             let known = schedule.params.iter().map(|(known, value)| format!("`{known} = {value}`"));
             let known = known.collect::<Vec<_>>().join(", ");
-            let failure = Failure::unusable(format!("schedule `{}` has no parameter `{name}`", schedule.name));
-            return Err(failure.help(if known.is_empty() { "it has none".into() } else { format!("it has {known}") }));
+            let failure =
+                Failure::unusable(format!("schedule `{}` has no parameter `{name}`", schedule.name));
+            return Err(failure.help(if known.is_empty() {
+                "it has none".into()
+            } else {
+                format!("it has {known}")
+            }));
         }
         if define[..at].iter().any(|(earlier, _)| earlier == name) {
             return Err(Failure::unusable(format!("parameter `{name}` is set twice")));

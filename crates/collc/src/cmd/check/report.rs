@@ -88,8 +88,14 @@ fn json_schedule(source: &Source, sweep: &Sweep) -> JsonSchedule {
 }
 
 fn json_count(count: &Count) -> JsonCount {
-    let mut json =
-        JsonCount { n: count.ranks, ok: true, applies: true, reason: None, failing_root: None, figures: None };
+    let mut json = JsonCount {
+        n: count.ranks,
+        ok: true,
+        applies: true,
+        reason: None,
+        failing_root: None,
+        figures: None,
+    };
     match &count.verdict {
         Verdict::DoesNotApply { reason, .. } => {
             json.applies = false;
@@ -133,7 +139,9 @@ pub(super) fn diagnostics(source: &Source, sweeps: &[Sweep]) -> Vec<Diagnostic> 
         });
         if let Some((count, root, diagnostics)) = wrong {
             let at = instance(count, root);
-            all.extend(diagnostics.iter().cloned().map(|d| if d.is_error() { d.note(at.clone()) } else { d }));
+            all.extend(
+                diagnostics.iter().cloned().map(|d| if d.is_error() { d.note(at.clone()) } else { d }),
+            );
         }
         for count in &sweep.counts {
             if let Verdict::Right(figures) = &count.verdict {
@@ -219,7 +227,9 @@ fn conclusion(sweep: &Sweep) -> String {
         (true, true) => "  error: none of the rank counts applies\n".to_string(),
         (false, true) => format!("  keeps its contract for n = {}{}\n", ranges(&right), roots(sweep)),
         (true, false) => format!("  breaks its contract for n = {}\n", ranges(&wrong)),
-        (false, false) => format!("  keeps its contract for n = {} but not for {}\n", ranges(&right), ranges(&wrong)),
+        (false, false) => {
+            format!("  keeps its contract for n = {} but not for {}\n", ranges(&right), ranges(&wrong))
+        }
     };
     if !excluded.is_empty() {
         let reason = sweep.counts.iter().find_map(|count| match &count.verdict {

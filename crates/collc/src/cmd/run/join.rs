@@ -27,13 +27,18 @@ pub(super) fn place(args: &RunArgs) -> Result<Option<Place>, Failure> {
     let (rank, world) = match (rank, world) {
         (None, None) => return Ok(None),
         (Some(rank), Some(world)) => (rank, world),
-        (None, Some(_)) => return Err(Failure::unusable("a world size is given, and no rank").help("add `--rank R`")),
+        (None, Some(_)) => {
+            return Err(Failure::unusable("a world size is given, and no rank").help("add `--rank R`"));
+        }
         (Some(_), None) => {
             return Err(Failure::unusable("a rank is given, and no world size").help("add `--world-size N`"));
         }
     };
     if world == 0 || world > coll::RANKS_MAX {
-        return Err(Failure::unusable(format!("a world of {world} ranks; 1 to {} are possible", coll::RANKS_MAX)));
+        return Err(Failure::unusable(format!(
+            "a world of {world} ranks; 1 to {} are possible",
+            coll::RANKS_MAX
+        )));
     }
     if rank >= world {
         return Err(Failure::unusable(format!("rank {rank} is none of the {world} ranks 0..={}", world - 1)));
@@ -54,7 +59,9 @@ fn number(variable: &str) -> Result<Option<u32>, Failure> {
     match env::var(variable) {
         Err(_) => Ok(None),
         Ok(text) => text.trim().parse().map(Some).map_err(|_| {
-            Failure::unusable(format!("the environment's {variable} is `{text}`, which is no rank count or rank"))
+            Failure::unusable(format!(
+                "the environment's {variable} is `{text}`, which is no rank count or rank"
+            ))
         }),
     }
 }
@@ -73,7 +80,8 @@ pub(super) fn run(args: &RunArgs, place: &Place) -> Result<ExitCode, Failure> {
     let mut settings = prepared.settings.clone();
     settings.rank = place.rank;
     settings.token = token;
-    settings.rendezvous = server.as_ref().map_or(place.rendezvous.clone(), |server| server.address().to_string());
+    settings.rendezvous =
+        server.as_ref().map_or(place.rendezvous.clone(), |server| server.address().to_string());
     let reports = run_rank(&settings, &prepared.plan, &mut |_| {});
     if let Some(server) = server {
         server.finish(Duration::from_secs(2));

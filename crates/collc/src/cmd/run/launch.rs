@@ -58,7 +58,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     check_descriptors(world)?;
     let token = Token::random().map_err(|error| Failure::unusable(format!("no random bytes: {error}")))?;
     prepared.settings.token = token.reveal().to_string();
-    let server = Rendezvous::bind("127.0.0.1:0", token).map_err(|error| Failure::unusable(error.to_string()))?;
+    let server =
+        Rendezvous::bind("127.0.0.1:0", token).map_err(|error| Failure::unusable(error.to_string()))?;
     prepared.settings.rendezvous = server.address().to_string();
 
     let (sender, events) = mpsc::channel();
@@ -90,8 +91,10 @@ fn check_descriptors(world: u32) -> Result<(), Failure> {
             return Ok(());
         }
     }
-    Err(Failure::unusable(format!("{world} ranks need {needed} file descriptors, and the limit is {current}"))
-        .help("raise it with `ulimit -n`, or start fewer ranks"))
+    Err(Failure::unusable(format!(
+        "{world} ranks need {needed} file descriptors, and the limit is {current}"
+    ))
+    .help("raise it with `ulimit -n`, or start fewer ranks"))
 }
 
 fn progress_bar(args: &RunArgs, settings: &Settings) -> ProgressBar {
@@ -99,7 +102,8 @@ fn progress_bar(args: &RunArgs, settings: &Settings) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(u64::from(settings.warmup + settings.iters));
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} iterations").unwrap_or(ProgressStyle::default_bar());
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} iterations")
+        .unwrap_or(ProgressStyle::default_bar());
     bar.with_style(style)
 }
 
@@ -110,7 +114,8 @@ struct Job {
 
 impl Job {
     fn start(settings: &Settings, plan: &Plan, events: Sender<Event>) -> Result<Job, Failure> {
-        let program = env::current_exe().map_err(|error| Failure::unusable(format!("where is collc? {error}")))?;
+        let program =
+            env::current_exe().map_err(|error| Failure::unusable(format!("where is collc? {error}")))?;
         let mut job = Job { children: Vec::new() };
         for rank in 0..plan.world() {
             if INTERRUPTED.load(Ordering::SeqCst) {
@@ -275,10 +280,12 @@ fn say(word: &Word) {
 }
 
 fn told() -> Result<(Settings, Plan), Failure> {
-    let unusable = |what: String| Failure::unusable(format!("`collc __rank` is started by `collc run`: {what}"));
+    let unusable =
+        |what: String| Failure::unusable(format!("`collc __rank` is started by `collc run`: {what}"));
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes).map_err(|error| unusable(error.to_string()))?;
-    let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| unusable("it is told nothing".into()))?;
+    let (length, rest) =
+        bytes.split_first_chunk::<8>().ok_or_else(|| unusable("it is told nothing".into()))?;
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
     if length > rest.len() {
         return Err(unusable("what it is told is cut short".into()));

@@ -118,10 +118,12 @@ fn from_library(args: &RunArgs, ranks: u32) -> Result<Found, Failure> {
     let (name, remark) = match coll::canonical_operation(&args.target) {
         None => (args.target.clone(), None),
         Some(operation) => {
-            let schedule = coll::default_schedule(operation, ranks)
-                .ok_or_else(|| Failure::unusable(format!("no schedule of `{operation}` serves by default")))?;
+            let schedule = coll::default_schedule(operation, ranks).ok_or_else(|| {
+                Failure::unusable(format!("no schedule of `{operation}` serves by default"))
+            })?;
             let name = format!("{operation}.{schedule}");
-            let remark = format!("{operation}: taking the library's {name}; `collc list {operation}` shows others");
+            let remark =
+                format!("{operation}: taking the library's {name}; `collc list {operation}` shows others");
             (name, Some(remark))
         }
     };
@@ -156,8 +158,10 @@ fn from_source(
 
 fn root(args: &RunArgs, ranks: u32) -> Result<u32, Failure> {
     match args.root {
-        Some(root) if root >= ranks => Err(Failure::unusable(format!("root {root} is no rank among {ranks}"))
-            .help(format!("roots are 0..={}", ranks - 1))),
+        Some(root) if root >= ranks => {
+            Err(Failure::unusable(format!("root {root} is no rank among {ranks}"))
+                .help(format!("roots are 0..={}", ranks - 1)))
+        }
         root => Ok(root.unwrap_or(0)),
     }
 }
@@ -167,24 +171,40 @@ fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, 
         let diagnostics = error.diagnostics();
         output::complain_raw(&render::render(&SourceMap::new(), diagnostics, output::colours()));
         let message = format!("`{}`: {error}", args.target);
-        if matches!(error, coll::PlanError::Wrong(_)) { Failure::wrong(message) } else { Failure::unusable(message) }
+        if matches!(error, coll::PlanError::Wrong(_)) {
+            Failure::wrong(message)
+        } else {
+            Failure::unusable(message)
+        }
     })?;
     let plan = read.plan;
     if let Some(ranks) = ranks.filter(|&ranks| ranks != plan.world()) {
-        return Err(Failure::unusable(format!("`{}` is a plan for {} ranks, not {ranks}", args.target, plan.world()))
-            .help("compile the schedule for that many, or run the schedule itself"));
+        return Err(Failure::unusable(format!(
+            "`{}` is a plan for {} ranks, not {ranks}",
+            args.target,
+            plan.world()
+        ))
+        .help("compile the schedule for that many, or run the schedule itself"));
     }
     if let (Some(asked), found) = (args.root, plan.root) {
         if found != Some(asked) {
             let found = found.map_or("no root".into(), |root| format!("root {root}"));
-            return Err(Failure::unusable(format!("`{}` is a plan for {found}, not root {asked}", args.target)));
+            return Err(Failure::unusable(format!(
+                "`{}` is a plan for {found}, not root {asked}",
+                args.target
+            )));
         }
     }
     if !args.choice.define.is_empty() || args.choice.schedule.is_some() {
-        return Err(Failure::unusable("`-D` and `--schedule` are for schedules; a plan has its parameters set"));
+        return Err(Failure::unusable(
+            "`-D` and `--schedule` are for schedules; a plan has its parameters set",
+        ));
     }
     if !plan.is_whole() {
-        return Err(Failure::unusable(format!("`{}` holds one rank's part; a run needs the whole", args.target)));
+        return Err(Failure::unusable(format!(
+            "`{}` holds one rank's part; a run needs the whole",
+            args.target
+        )));
     }
     Ok(Found { plan, operators: Vec::new(), facts: None, remark: None })
 }
@@ -200,7 +220,8 @@ fn operator(args: &RunArgs, declared: &[UserOperator]) -> Result<Operator, Failu
             })
         };
         let values = operator.params.iter().map(value).collect::<Result<Vec<f64>, Failure>>()?;
-        if let Some((name, _)) = args.operator_values.iter().find(|(name, _)| !operator.params.contains(name)) {
+        if let Some((name, _)) = args.operator_values.iter().find(|(name, _)| !operator.params.contains(name))
+        {
             return Err(Failure::unusable(format!("operator `{}` has no parameter `{name}`", operator.name)));
         }
         Ok(Operator::User(operator.clone(), values))
@@ -224,7 +245,11 @@ fn operator(args: &RunArgs, declared: &[UserOperator]) -> Result<Operator, Failu
         Err(message) => {
             let names: Vec<&str> = declared.iter().map(|operator| operator.name.as_str()).collect();
             let failure = Failure::unusable(message);
-            Err(if names.is_empty() { failure } else { failure.help(format!("the file declares {}", names.join(", "))) })
+            Err(if names.is_empty() {
+                failure
+            } else {
+                failure.help(format!("the file declares {}", names.join(", ")))
+            })
         }
     }
 }
@@ -260,7 +285,9 @@ fn refuse_unequal(found: &Found, counts: &[u64], elements: u64) -> Result<(), Fa
 fn check_memory(plan: &Plan, counts: &[u64], element_size_bytes: u64) -> Result<(), Failure> {
     let of = |buffer: usize| {
         let blocks = 0..plan.contract.buffers[buffer].blocks;
-        blocks.map(|block| u128::from(counts[plan.contract.class(0, buffer as u32, block) as usize])).sum::<u128>()
+        blocks
+            .map(|block| u128::from(counts[plan.contract.class(0, buffer as u32, block) as usize]))
+            .sum::<u128>()
     };
     let elements: u128 = (0..plan.contract.buffers.len()).map(of).sum();
     let bytes = elements * u128::from(element_size_bytes);

@@ -47,20 +47,28 @@ pub(super) fn failed(failure: &Failure) -> String {
 }
 
 /// Prints the table or the document; the verdict is over all ranks.
-pub(super) fn print(args: &RunArgs, prepared: &Prepared, reports: &[RankReport]) -> Result<ExitCode, Failure> {
+pub(super) fn print(
+    args: &RunArgs,
+    prepared: &Prepared,
+    reports: &[RankReport],
+) -> Result<ExitCode, Failure> {
     let summary = Summary::of(reports);
     let differing = if prepared.same_bits { summary.differing_blocks } else { 0 };
     let ok = summary.wrong == 0 && differing == 0;
     let row = row(prepared, &summary, ok);
     match args.format {
-        Format::Json => output::print(&(serde_json::to_string_pretty(&row).expect("invariant: plain data") + "\n"))?,
+        Format::Json => {
+            output::print(&(serde_json::to_string_pretty(&row).expect("invariant: plain data") + "\n"))?
+        }
         Format::Text => output::print(&text(prepared, &row))?,
     }
     if let Some(first) = &summary.first_wrong {
         output::complain(&format!("{} elements are wrong; the first: {first}", summary.wrong));
     }
     if differing > 0 {
-        output::complain(&format!("{differing} blocks differ in bits between ranks, and the plan promises that none does"));
+        output::complain(&format!(
+            "{differing} blocks differ in bits between ranks, and the plan promises that none does"
+        ));
     }
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -115,7 +123,16 @@ fn text(prepared: &Prepared, row: &JsonRun<'_>) -> String {
     );
     text += &format!(
         "{:>12} {:>12} {:>6} {:>8} {:>11.1} {:>11.1} {:>11.1} {:>8.3} {:>8.3} {:>7}\n",
-        row.bytes, row.count, row.dtype, row.redop, row.median_us, row.min_us, row.p99_us, row.algbw, row.busbw, row.wrong
+        row.bytes,
+        row.count,
+        row.dtype,
+        row.redop,
+        row.median_us,
+        row.min_us,
+        row.p99_us,
+        row.algbw,
+        row.busbw,
+        row.wrong
     );
     let verdict = if row.ok { "every element on every rank is right" } else { "WRONG" };
     text + &format!("{} iterations, GB/s = 10^9 bytes a second; {verdict}\n", row.iters)
