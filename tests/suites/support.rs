@@ -1,5 +1,5 @@
 //! Shared by suites: a library schedule's plan, and a run of it in a seeded world against the serial oracle.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::print_stdout)]
 
 use coll::library::Entry;
 use coll::trial::{Inputs, Judge, Operator};

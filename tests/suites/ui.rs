@@ -49,10 +49,9 @@ fn check(path: &Path) -> Result<(), Failed> {
         String::from_utf8_lossy(&output.stderr)
     );
     let provoked = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.split('_').next());
-    if let Some(wanted) = provoked.filter(|code| code.len() == 5 && code.starts_with(['E', 'W'])) {
-        if !printed.contains(wanted) {
-            return Err(format!("it does not provoke {wanted}:\n{printed}").into());
-        }
+    let wanted = provoked.filter(|code| code.len() == 5 && code.starts_with(['E', 'W']));
+    if let Some(wanted) = wanted.filter(|wanted| !printed.contains(wanted)) {
+        return Err(format!("it does not provoke {wanted}:\n{printed}").into());
     }
     compare(&path.with_extension("stderr"), &printed)
 }

@@ -132,7 +132,7 @@ fn too_large(program: &Program, rank: u32, totals: &Totals) -> Diagnostic {
         totals.regions + totals.waits,
         program.ranks()
     );
-    Diagnostic::unplaced(codes::TOO_LARGE, "the plan is too large")
+    Diagnostic::unplaced(codes::CANNOT_COMPILE, "the plan is too large")
         .expected(format!("fewer than {OPS_MAX} operations and at most {ENTRIES_MAX} regions and waits"))
         .found(found)
         .help("use fewer chunks, slices or ranks")

@@ -183,7 +183,7 @@ fn within(what: &str, value: u32, most: u32) -> Result<(), Diagnostic> {
     if (1..=most).contains(&value) {
         return Ok(());
     }
-    Err(Diagnostic::unplaced(codes::BAD_TUNING, format!("{value} {what} cannot be had"))
+    Err(Diagnostic::unplaced(codes::CANNOT_COMPILE, format!("{value} {what} cannot be had"))
         .expected(format!("{what} from 1 to {most}"))
         .found(value.to_string())
         .help(format!("tune {what} within these bounds, or leave them out")))
@@ -191,7 +191,7 @@ fn within(what: &str, value: u32, most: u32) -> Result<(), Diagnostic> {
 
 fn no_such_pass(name: &str) -> Diagnostic {
     let names = PASSES.iter().map(|pass| pass.name).collect::<Vec<_>>().join(", ");
-    Diagnostic::unplaced(codes::NO_SUCH_PASS, format!("there is no pass `{name}` to skip or to run alone"))
+    Diagnostic::unplaced(codes::CANNOT_COMPILE, format!("there is no pass `{name}` to skip or to run alone"))
         .expected(format!("one of {names}"))
         .found(format!("`{name}`"))
         .help("correct the name")

@@ -170,3 +170,57 @@ impl Finder {
         self.graph.add_edge(NodeIndex::new(from as usize), NodeIndex::new(to as usize), why);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coll_base::FileId;
+    use expect_test::{Expect, expect};
+
+    fn check(steps: &str, expected: Expect) {
+        let head = "program test.t for 3 ranks\nbuffer data: inout\ncuts 0 1/2 1\nscratch tmp\n";
+        let program = crate::read(FileId(0), &format!("{head}{steps}")).unwrap();
+        let edges = Dependences::of(&program).edges();
+        let lines = edges.into_iter().map(|(from, to, why)| format!("{from} -> {to} {why:?}\n"));
+        expected.assert_eq(&lines.collect::<String>());
+    }
+
+    #[test]
+    fn values_flow_piece_by_piece() {
+        check(
+            "step\nmove 0.data{0} to 1.data\nmove 0.data{1} to 1.data\nstep\nmove 1.data{1} to 2.data\n\
+             step\nmove 2.data to 0.data\n",
+            expect![[r#"
+                1 -> 2 Reads
+                0 -> 3 Overwrites
+                1 -> 3 Overwrites
+                2 -> 3 Reads
+            "#]],
+        );
+    }
+
+    #[test]
+    fn an_exchange_has_no_flow_and_reductions_of_a_step_build_on_each_other() {
+        check(
+            "step\nreduce 0.data into 1.data\nreduce 1.data into 0.data\nreduce 2.data into 0.data\n",
+            expect![[r#"
+                1 -> 0 Overwrites
+                0 -> 1 Overwrites
+                1 -> 2 Builds
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_slot_is_one_thing_and_tokens_are_another() {
+        check(
+            "step\nmove 0.data{0} to 1.tmp\nsignal 0 to 1\nstep\nmove 1.tmp{0} to 2.data class 0\nsignal 1 to 2\n\
+             step\nmove 0.data{1} to 1.tmp\n",
+            expect![[r#"
+                0 -> 2 Reads
+                1 -> 3 Reads
+                2 -> 4 Overwrites
+            "#]],
+        );
+    }
+}

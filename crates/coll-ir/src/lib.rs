@@ -30,6 +30,7 @@ mod print;
 mod program;
 mod read;
 mod verify;
+mod words;
 
 pub use cells::Cells;
 pub use deps::{Dependence, Dependences};

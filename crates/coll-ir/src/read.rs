@@ -3,6 +3,7 @@
 //!
 //! One line, one function: [`Reader::line`] looks at the first word and calls the method of that name.
 
+use crate::words::{Answer, Words, tokenize};
 use crate::{
     Cuts, Kind, Origin, Origins, Place, Program, Scratch, Stage, Step, Transfer, Tune, print::default_class,
 };
@@ -40,15 +41,13 @@ pub fn read(file: FileId, text: &str) -> Result<Program, ReadError> {
         let told = |message| ReadError { line: number as u32 + 1, message };
         let tokens = tokenize(content).map_err(told)?;
         if !tokens.is_empty() {
-            reader.line(&mut Words { tokens: &tokens }).map_err(told)?;
+            reader.line(&mut Words::new(&tokens)).map_err(told)?;
         }
         offset += line.len() + 1;
     }
     let lines = text.split('\n').count() as u32;
     reader.finish().map_err(|message| ReadError { line: lines, message })
 }
-
-type Answer<T> = Result<T, String>;
 
 /// Larger programs are made by elaboration, not written down.
 const RANKS_MAX: u32 = 65_536;
@@ -494,94 +493,47 @@ impl Reader {
     }
 }
 
-/// The words of a line that are still to be read.
-struct Words<'a> {
-    tokens: &'a [&'a str],
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<'a> Words<'a> {
-    fn is_empty(&self) -> bool {
-        self.tokens.is_empty()
+    fn check(text: &str, line: u32, part: &str) {
+        let error = read(FileId(0), text).unwrap_err();
+        assert!(error.line == line && error.message.contains(part), "{error}");
     }
 
-    fn next(&mut self, expected: &str) -> Answer<&'a str> {
-        let (first, rest) =
-            self.tokens.split_first().ok_or_else(|| format!("expected {expected}, found the line's end"))?;
-        self.tokens = rest;
-        Ok(first)
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let head = "program a.b for 2 ranks\nbuffer data[2]: inout\n";
+        check("", 1, "found nothing");
+        check("step\n", 1, "expected `program");
+        check("program a.b for 0 ranks\n", 1, "0 is not a number of ranks");
+        check("program a.b for 99999999999 ranks\n", 1, "expected a number of ranks");
+        check(&format!("{head}move 0.data[0] to 1.data[0]\n"), 3, "stands in a step");
+        check(&format!("{head}step 1\n"), 3, "this is step 0");
+        check(&format!("{head}step\nmove 0.data to 1.data[0]\n"), 4, "say which of 2 blocks");
+        check(&format!("{head}step\nmove 0.data[0] into 1.data[0]\n"), 4, "expected `to`, found `into`");
+        check(
+            &format!("{head}step\nmove 0.data[0]{{1..1}} to 1.data[0]\n"),
+            4,
+            "1..1 is not a run of pieces",
+        );
+        check(&format!("{head}step\nmove 2.data[0] to 1.data[0]\n"), 4, "2 is not a rank in 0..2");
+        check(&format!("{head}cuts 0 1 1/2\n"), 3, "cuts ascend");
+        check(&format!("{head}cuts 0 1/0 1\n"), 3, "denominator is not 0");
+        check(&format!("{head}scratch tmp[65536, 65536, 65536]\n"), 3, "more than are read");
+        check(&format!("{head}ensure data[0] on 0 == copy data[0] on 0..2\n"), 3, "`copy` of one block");
+        check(&format!("{head}stage s 0..3\n"), 4, "ends at step 3 of 0");
+        check(&format!("{head}tune lanes 0\n"), 3, "not a number from 1");
+        check(&format!("{head}step\nmove 0.data[0] to 1.data[0] !\n"), 4, "`!` has no meaning");
     }
 
-    fn take(&mut self, token: &str) -> bool {
-        let found = self.tokens.first() == Some(&token);
-        if found {
-            self.tokens = &self.tokens[1..];
-        }
-        found
+    #[test]
+    fn every_truncation_of_a_program_is_a_program_or_an_error() {
+        let text = "program a.b for 2 ranks, root 1\nparam k = -2\nbuffer data: inout\ngiven data: 0[0]\nclass on 0..2: 0\n\
+                    ensure data on 0..2 == reduce data on 0..2\nafter 0: 1\ncuts 0 1/2 1\nscratch tmp[2, 1]\n\
+                    step 0\nreduce left 0.data{0} into 1.data class 0\nsignal 0 to 1\nstep\ndrop 0.tmp[1] class 0\n";
+        let good = (0..=text.len()).filter(|&end| read(FileId(0), &text[..end]).is_ok()).count();
+        assert!(good > 10 && good < text.len(), "{good} of {} are programs", text.len());
     }
-
-    fn expect(&mut self, token: &str) -> Answer<()> {
-        match self.next(&format!("`{token}`"))? {
-            found if found == token => Ok(()),
-            found => Err(format!("expected `{token}`, found `{found}`")),
-        }
-    }
-
-    fn name(&mut self) -> Answer<&'a str> {
-        match self.next("a name")? {
-            word if word.starts_with(|c: char| c.is_alphabetic() || c == '_') => Ok(word),
-            other => Err(format!("expected a name, found `{other}`")),
-        }
-    }
-
-    fn parse<T: std::str::FromStr>(&mut self, what: &str) -> Answer<T> {
-        let word = self.next(what)?;
-        word.parse().map_err(|_| format!("expected {what}, found `{word}`"))
-    }
-
-    fn number_within(&mut self, allowed: Range<u32>, what: &str) -> Answer<u32> {
-        let number: u32 = self.parse(what)?;
-        match allowed.contains(&number) {
-            true => Ok(number),
-            false => Err(format!("{number} is not {what} in {}..{}", allowed.start, allowed.end)),
-        }
-    }
-
-    /// `4` or `4..7`, not empty.
-    fn range_within(&mut self, allowed: Range<u32>, what: &str) -> Answer<Range<u32>> {
-        let start: u32 = self.parse(what)?;
-        let end = if self.take("..") { self.parse(what)? } else { start.saturating_add(1) };
-        match allowed.start <= start && start < end && end <= allowed.end {
-            true => Ok(start..end),
-            false => {
-                Err(format!("{start}..{end} is not a run of {what} in {}..{}", allowed.start, allowed.end))
-            }
-        }
-    }
-
-    fn end(&self) -> Answer<()> {
-        match self.tokens.first() {
-            None => Ok(()),
-            Some(word) => Err(format!("expected the line's end, found `{word}`")),
-        }
-    }
-}
-
-/// Words, numbers, `..`, `==` and single marks.
-fn tokenize(line: &str) -> Answer<Vec<&str>> {
-    let mut tokens = Vec::new();
-    let mut rest = line.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let word = |c: char| c.is_alphanumeric() || c == '_';
-        let length = match first {
-            c if word(c) => rest.find(|c| !word(c)).unwrap_or(rest.len()),
-            '.' if rest.starts_with("..") => 2,
-            '=' if rest.starts_with("==") => 2,
-            '.' | '=' | '[' | ']' | '{' | '}' | ':' | ',' | '/' | '-' => 1,
-            other => return Err(format!("`{other}` has no meaning here")),
-        };
-        let (token, after) = rest.split_at(length);
-        tokens.push(token);
-        rest = after.trim_start();
-    }
-    Ok(tokens)
 }

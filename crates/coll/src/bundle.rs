@@ -23,8 +23,8 @@ pub struct Bundle {
     pub collective: String,
     /// Parameters that were set.
     pub params: Vec<(String, i64)>,
-    /// Rank counts it was proved for, with the hash of each plan for root 0.
-    pub proved: Vec<(u32, String)>,
+    /// Rank counts it was proved for, with every root. It is proved again for those that it runs on.
+    pub proved: Vec<u32>,
     /// Texts by name: the file itself first.
     files: Vec<(String, String)>,
 }
@@ -48,12 +48,7 @@ pub enum BundleError {
 
 impl Bundle {
     /// Packs a schedule with all that it uses.
-    pub fn new(
-        source: &Source,
-        schedule: usize,
-        params: Vec<(String, i64)>,
-        proved: Vec<(u32, String)>,
-    ) -> Bundle {
+    pub fn new(source: &Source, schedule: usize, params: Vec<(String, i64)>, proved: Vec<u32>) -> Bundle {
         let info = &source.schedules()[schedule];
         let file = |id| (source.map.name(id).to_string(), source.map.text(id).to_string());
         let others = (0..source.map.len() as u32).map(coll_base::FileId).filter(|&id| id != source.main);

@@ -35,11 +35,13 @@ pub struct ReadPlan {
     pub plan: Plan,
     /// Least message slots for each connection; 0 for a slice, which cannot be proved by itself.
     pub min_slots: u32,
+    /// Warnings of the proof.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// True if the bytes claim to be a plan in one of its forms.
 pub fn is_plan(bytes: &[u8]) -> bool {
-    let text = bytes.trim_ascii_start();
+    let text = without_comments(bytes);
     bytes.starts_with(coll_plan::MAGIC)
         || text.starts_with(b"plan ")
         || (text.starts_with(b"{") && contains(text, b"\"cuts\""))
@@ -70,13 +72,23 @@ pub fn read_plan_text(text: &str) -> Result<ReadPlan, PlanError> {
 fn prove(plan: Plan) -> Result<ReadPlan, PlanError> {
     coll_plan::verify(&plan).map_err(|error| PlanError::Malformed(Box::new(error.diagnostic())))?;
     if !plan.is_whole() {
-        return Ok(ReadPlan { plan, min_slots: 0 });
+        return Ok(ReadPlan { plan, min_slots: 0, warnings: Vec::new() });
     }
     let proof = coll_check::plan::prove(&plan);
     match proof.diagnostics.iter().any(Diagnostic::is_error) {
         true => Err(PlanError::Wrong(proof.diagnostics)),
-        false => Ok(ReadPlan { plan, min_slots: proof.min_slots }),
+        false => Ok(ReadPlan { plan, min_slots: proof.min_slots, warnings: proof.diagnostics }),
     }
+}
+
+/// What follows white space and whole-line comments.
+fn without_comments(bytes: &[u8]) -> &[u8] {
+    let mut text = bytes.trim_ascii_start();
+    while text.starts_with(b"//") {
+        let end = text.iter().position(|&byte| byte == b'\n').unwrap_or(text.len());
+        text = text[end..].trim_ascii_start();
+    }
+    text
 }
 
 fn contains(text: &[u8], word: &[u8]) -> bool {

@@ -429,7 +429,7 @@ impl<'s> Lowering<'s> {
             cut(transfer.low),
             cut(transfer.high)
         );
-        Diagnostic::new(codes::RAGGED, program.origins.span(transfer.origin), message)
+        Diagnostic::new(codes::CANNOT_COMPILE, program.origins.span(transfer.origin), message)
             .expected("transfers of one step that write the same pieces, or none in common")
             .found(found)
             .help("write the two in steps of their own")

@@ -22,10 +22,8 @@ pub(crate) fn run(grouped: &mut Grouped<'_>, parts: u32) -> Result<(), Diagnosti
     let inner = inner_cuts(program, parts)?;
     let all: BTreeSet<Fraction> = program.cuts.0.iter().chain(inner.values().flatten()).copied().collect();
     if all.len() > PIECES_MAX {
-        return Err(too_fine(
-            parts,
-            format!("{} pieces for each block; at most {PIECES_MAX}", all.len() - 1),
-        ));
+        let found = format!("{} pieces for each block; at most {PIECES_MAX}", all.len() - 1);
+        return Err(too_fine(program, parts, found));
     }
     let cuts: Vec<Fraction> = all.into_iter().collect();
     let number = |cut: &Fraction| cuts.partition_point(|other| other < cut) as u32;
@@ -79,11 +77,11 @@ fn inner_cuts(program: &Program, parts: u32) -> Result<BTreeMap<(u32, u32), Vec<
         let ends = (0..=parts).map(|part| Fraction::between(low, high, part as u64, parts as u64));
         let ends = ends.collect::<Result<Vec<_>, _>>().map_err(|error| {
             let found = format!("{error}, at {low}..{high} of a block");
-            too_fine(parts, found)
+            too_fine(program, parts, found)
         })?;
         if (inner.len() as u64 + 1) * parts as u64 > 2 * PIECES_MAX as u64 {
             let found = format!("{} runs of pieces in {parts} parts each", inner.len() + 1);
-            return Err(too_fine(parts, found));
+            return Err(too_fine(program, parts, found));
         }
         inner.insert(pieces, ends);
     }
@@ -94,18 +92,26 @@ fn refuse_if_too_many(program: &Program, parts: u32) -> Result<(), Diagnostic> {
     let transfers = program.transfers.len() as u64 * parts as u64;
     if transfers > TRANSFERS_MAX {
         let found = format!("{transfers} transfers; at most {TRANSFERS_MAX}");
-        return Err(too_fine(parts, found));
+        return Err(too_fine(program, parts, found));
     }
     let slots = program.scratch.iter().map(|scratch| scratch.slots as u64).max().unwrap_or(0);
     if slots * parts as u64 > PIECES_MAX as u64 * 16 {
         let found = format!("{} scratch slots on each rank", slots * parts as u64);
-        return Err(too_fine(parts, found));
+        return Err(too_fine(program, parts, found));
     }
     Ok(())
 }
 
-fn too_fine(parts: u32, found: String) -> Diagnostic {
-    Diagnostic::unplaced(codes::TOO_FINE, format!("{parts} slices cut this schedule too finely"))
+fn too_fine(program: &Program, parts: u32, found: String) -> Diagnostic {
+    let message = format!("{parts} slices cut this schedule too finely");
+    let refusal = match program.transfers.first() {
+        Some(first) => Diagnostic::new(codes::CANNOT_COMPILE, program.origins.span(first.origin), message),
+        None => Diagnostic::unplaced(codes::CANNOT_COMPILE, message),
+    };
+    refusal
+        .expected(format!(
+            "at most {PIECES_MAX} pieces of a block and {TRANSFERS_MAX} transfers, cut at 64-bit fractions"
+        ))
         .found(found)
         .help("tune fewer slices, or give the schedule fewer chunks")
 }

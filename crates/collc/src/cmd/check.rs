@@ -1,7 +1,8 @@
 //! `collc check`: which rank counts a schedule keeps its contract for, and what is known of it.
 
-mod report;
-mod sweep;
+mod plan;
+pub(super) mod report;
+pub(super) mod sweep;
 
 use crate::args::{CheckArgs, Format};
 use crate::cmd::target;
@@ -12,6 +13,9 @@ use std::process::ExitCode;
 
 /// Checks all schedules of a file, or the one that is named.
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
+    if let Some(bytes) = plan::bytes(&args.target)? {
+        return plan::run(args, &bytes);
+    }
     let source = match target::open(&args.target) {
         Ok(source) => source,
         Err(failure) => return report::unusable(args.format, failure),

@@ -1,10 +1,11 @@
 //! `collc compile`: a schedule to a proved plan, or, without `--ranks`, to a bundle.
 
 use crate::args::{CompileArgs, Emit, Passes};
+use crate::cmd::check::{report, sweep::sweep};
 use crate::cmd::target;
 use crate::failure::Failure;
 use crate::{output, render};
-use coll::{Bundle, Outcome, Proved, Source};
+use coll::{Bundle, Outcome, Proved, RankCounts, Source};
 use coll_compile::Options;
 use coll_sema::{Instance, Refusal};
 use std::path::{Path, PathBuf};
@@ -123,44 +124,24 @@ fn summary(proved: &Proved, path: &Path) -> String {
     text + &format!("wrote {}  {}\n", path.display(), &coll_plan::hash(plan)[..16])
 }
 
-/// Proves 2..=16 and writes what `run` instantiates for the ranks that it finds.
+/// Proves 2..=16 for every root, and writes what `run` instantiates for the ranks that it finds.
 fn bundle(
     args: &CompileArgs,
     source: &Source,
     schedule: usize,
     options: &Options,
 ) -> Result<ExitCode, Failure> {
-    let mut proved_for = Vec::new();
-    let mut excluded: Option<String> = None;
-    let mut rows = String::new();
-    for ranks in BUNDLE_RANKS {
-        let instance = Instance { ranks, root: 0, params: args.choice.define.clone() };
-        if let Outcome::DoesNotApply { reason, .. } = coll::prove(source, schedule, &instance, options) {
-            excluded = Some(reason);
-            continue;
-        }
-        let proved = proved(source, schedule, &instance, options)?;
-        let p = &proved.properties;
-        rows += &format!(
-            "  {ranks:>5}  {:>5}  {:>7}  {:>7}\n",
-            p.steps,
-            p.sent_max.to_string(),
-            p.bounds.sent_max.to_string()
-        );
-        proved_for.push((ranks, coll_plan::hash(&proved.plan)));
+    let ranks = RankCounts::range(*BUNDLE_RANKS.start(), *BUNDLE_RANKS.end());
+    let sweeps = [sweep(source, schedule, &ranks, None, &args.choice.define, options)?];
+    target::show(source, &report::diagnostics(source, &sweeps));
+    let text = report::text(source, &sweeps);
+    if !sweeps[0].ok() {
+        output::print(&text)?;
+        return Ok(ExitCode::FAILURE);
     }
-    if let (true, Some(reason)) = (proved_for.is_empty(), &excluded) {
-        return Err(Failure::wrong(format!("it applies to none of 2..=16 ranks: {reason}")));
-    }
-    let info = &source.schedules()[schedule];
+    let bundle = Bundle::new(source, schedule, args.choice.define.clone(), sweeps[0].proved());
     let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "bundle"));
-    let bundle = Bundle::new(source, schedule, args.choice.define.clone(), proved_for);
     output::write_file(&path, bundle.to_json().as_bytes())?;
-    let mut text = format!("{}.{}: proved at both levels\n", info.collective, info.name);
-    text += &format!("  {:>5}  {:>5}  {:>7}  {:>7}\n{rows}", "ranks", "steps", "sent", "bound");
-    if let Some(reason) = excluded {
-        text += &format!("  other counts are excluded: {reason}\n");
-    }
     output::print(&format!("{text}wrote {}\n", path.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -57,7 +57,7 @@ struct JsonFigures {
 }
 
 /// Input that cannot be used at all: with `--format json` there is a document all the same.
-pub(super) fn unusable(format: Format, failure: Failure) -> Result<ExitCode, Failure> {
+pub(crate) fn unusable(format: Format, failure: Failure) -> Result<ExitCode, Failure> {
     if format == Format::Json {
         let error = Some(failure.message().to_string());
         let report = Report { ok: false, error, diagnostics: Vec::new(), schedules: Vec::new() };
@@ -67,7 +67,7 @@ pub(super) fn unusable(format: Format, failure: Failure) -> Result<ExitCode, Fai
 }
 
 /// The document for tools.
-pub(super) fn json(source: &Source, sweeps: &[Sweep], ok: bool) -> String {
+pub(crate) fn json(source: &Source, sweeps: &[Sweep], ok: bool) -> String {
     let diagnostics = diagnostics(source, sweeps);
     let report = Report {
         ok,
@@ -130,7 +130,7 @@ fn json_figures(figures: &Figures, roots: u32) -> JsonFigures {
 
 /// All diagnostics: the file's own; then for each schedule those of the smallest count that is wrong, and each
 /// warning once.
-pub(super) fn diagnostics(source: &Source, sweeps: &[Sweep]) -> Vec<Diagnostic> {
+pub(crate) fn diagnostics(source: &Source, sweeps: &[Sweep]) -> Vec<Diagnostic> {
     let mut all = source.diagnostics.clone();
     for sweep in sweeps {
         let wrong = sweep.counts.iter().find_map(|count| match &count.verdict {
@@ -165,7 +165,7 @@ fn instance(count: &Count, root: u32) -> String {
 }
 
 /// A table for each schedule, and a sentence.
-pub(super) fn text(source: &Source, sweeps: &[Sweep]) -> String {
+pub(crate) fn text(source: &Source, sweeps: &[Sweep]) -> String {
     let mut text = String::new();
     for sweep in sweeps {
         let info = &source.schedules()[sweep.schedule];
@@ -220,13 +220,13 @@ fn row(count: &Count) -> Option<[String; 8]> {
 }
 
 fn conclusion(sweep: &Sweep) -> String {
-    let right = sweep.counts_where(|verdict| matches!(verdict, Verdict::Right(_)));
+    let right = sweep.proved();
     let wrong = sweep.counts_where(|verdict| matches!(verdict, Verdict::Wrong { .. }));
     let excluded = sweep.counts_where(|verdict| matches!(verdict, Verdict::DoesNotApply { .. }));
     let mut text = match (right.is_empty(), wrong.is_empty()) {
         (true, true) => "  error: none of the rank counts applies\n".to_string(),
         (false, true) => format!("  keeps its contract for n = {}{}\n", ranges(&right), roots(sweep)),
-        (true, false) => format!("  breaks its contract for n = {}\n", ranges(&wrong)),
+        (true, false) => format!("  is wrong for n = {}\n", ranges(&wrong)),
         (false, false) => {
             format!("  keeps its contract for n = {} but not for {}\n", ranges(&right), ranges(&wrong))
         }

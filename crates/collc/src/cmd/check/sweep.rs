@@ -10,25 +10,25 @@ use coll_sema::Instance;
 const ALL_ROOTS_RANKS_MAX: u32 = 64;
 
 /// What was found of one schedule.
-pub(super) struct Sweep {
+pub(crate) struct Sweep {
     /// Index into the source's schedules.
-    pub(super) schedule: usize,
+    pub(crate) schedule: usize,
     /// One entry for each rank count.
-    pub(super) counts: Vec<Count>,
+    pub(crate) counts: Vec<Count>,
 }
 
 /// What was found for one rank count.
-pub(super) struct Count {
+pub(crate) struct Count {
     /// The rank count.
-    pub(super) ranks: u32,
+    pub(crate) ranks: u32,
     /// Roots that were proved; 0 alone if the collective has none.
-    pub(super) roots: Vec<u32>,
+    pub(crate) roots: Vec<u32>,
     /// What became of it.
-    pub(super) verdict: Verdict,
+    pub(crate) verdict: Verdict,
 }
 
 /// What became of a rank count, over all roots.
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// A `require` excludes it.
     DoesNotApply { reason: String },
     /// The first root for which it is wrong.
@@ -38,35 +38,40 @@ pub(super) enum Verdict {
 }
 
 /// What is known of a schedule that is right.
-pub(super) struct Figures {
+pub(crate) struct Figures {
     /// The proof of the first root, with the largest figures of all.
-    pub(super) properties: coll_check::program::Properties,
+    pub(crate) properties: coll_check::program::Properties,
     /// Least message slots.
-    pub(super) min_slots: u32,
+    pub(crate) min_slots: u32,
     /// Warnings of the first root.
-    pub(super) warnings: Vec<Diagnostic>,
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
 impl Sweep {
     /// True if no count is wrong and at least one applies.
-    pub(super) fn ok(&self) -> bool {
+    pub(crate) fn ok(&self) -> bool {
         let wrong = self.counts.iter().any(|count| matches!(count.verdict, Verdict::Wrong { .. }));
         !wrong && !self.never_applies()
     }
 
+    /// Rank counts that were proved.
+    pub(crate) fn proved(&self) -> Vec<u32> {
+        self.counts_where(|verdict| matches!(verdict, Verdict::Right(_)))
+    }
+
     /// True if a `require` excludes every count.
-    pub(super) fn never_applies(&self) -> bool {
+    pub(crate) fn never_applies(&self) -> bool {
         self.counts.iter().all(|count| matches!(count.verdict, Verdict::DoesNotApply { .. }))
     }
 
     /// Rank counts with a verdict of some kind.
-    pub(super) fn counts_where(&self, wanted: impl Fn(&Verdict) -> bool) -> Vec<u32> {
+    pub(crate) fn counts_where(&self, wanted: impl Fn(&Verdict) -> bool) -> Vec<u32> {
         self.counts.iter().filter(|count| wanted(&count.verdict)).map(|count| count.ranks).collect()
     }
 }
 
 /// Proves a schedule for every rank count, and for every root that is asked for.
-pub(super) fn sweep(
+pub(crate) fn sweep(
     source: &Source,
     schedule: usize,
     ranks: &RankCounts,

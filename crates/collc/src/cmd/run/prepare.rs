@@ -186,14 +186,9 @@ fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, 
         ))
         .help("compile the schedule for that many, or run the schedule itself"));
     }
-    if let (Some(asked), found) = (args.root, plan.root) {
-        if found != Some(asked) {
-            let found = found.map_or("no root".into(), |root| format!("root {root}"));
-            return Err(Failure::unusable(format!(
-                "`{}` is a plan for {found}, not root {asked}",
-                args.target
-            )));
-        }
+    if let Some(asked) = args.root.filter(|&asked| plan.root != Some(asked)) {
+        let found = plan.root.map_or("no root".into(), |root| format!("root {root}"));
+        return Err(Failure::unusable(format!("`{}` is a plan for {found}, not root {asked}", args.target)));
     }
     if !args.choice.define.is_empty() || args.choice.schedule.is_some() {
         return Err(Failure::unusable(
