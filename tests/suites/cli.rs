@@ -407,3 +407,23 @@ fn signal(process: u32, name: &str) {
         Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status().expect("kill runs");
     assert!(sent.success());
 }
+
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let output = run(&["check", "examples/broken_ring.coll", "--ranks", "4"]);
+    let readme = fs::read_to_string(root().join("README.md")).expect("it is there");
+    assert!(readme.contains(stderr(&output).trim_end()), "README.md should show:\n{}", stderr(&output));
+}
+
+#[test]
+fn examples_hold_but_for_the_broken_one() {
+    for entry in fs::read_dir(root().join("examples")).expect("it is there") {
+        let path = entry.expect("it can be listed").path();
+        if path.extension().is_some_and(|extension| extension == "coll")
+            && !path.ends_with("broken_ring.coll")
+        {
+            let output = run(&["check", &path.display().to_string(), "--ranks", "1..=9"]);
+            assert!(output.status.success(), "{}: {}", path.display(), stderr(&output));
+        }
+    }
+}
