@@ -205,3 +205,13 @@ fn b111_operations_follow_each_other() {
         check(&plan, Case { elements: 57, operations: 3, seed, ..Case::new(RedOp::Sum, DType::I32) });
     }
 }
+
+/// Known fault B056: rank counts beyond a byte. What is proved holds for every element.
+#[test]
+fn b056_more_ranks_than_a_byte_counts() {
+    let entry = coll::library::entry("allgather", "bruck").expect("it is in the library");
+    for ranks in [255, 256, 257] {
+        let plan = library_plan(&entry, ranks, 0).expect("it applies");
+        assert_eq!(plan.contract.ensures_of(ranks - 1).len(), ranks as usize);
+    }
+}

@@ -49,6 +49,10 @@ codes! {
     TUNE_RANGE = "E0209", "a tuning out of range";
     /// A call with too few or too many views.
     VIEW_COUNT = "E0210", "wrong number of views";
+    /// An operator whose result depends on grouping, on sample values.
+    NOT_ASSOCIATIVE = "E0211", "an operator that is not associative";
+    /// An operator whose result depends on order, on sample values, without `ordered`.
+    NOT_COMMUTATIVE = "E0212", "an operator that does not commute";
 
     /// A rank that is not among `0..n`.
     RANK_RANGE = "E0301", "rank out of range";

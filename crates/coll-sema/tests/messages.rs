@@ -311,7 +311,8 @@ fn statements_stand_where_they_may() {
 
 #[test]
 fn operators_are_lowered_and_their_faults_found() {
-    let text = "operator absmax(a, b) = if abs(a) > abs(b) { a } else { b }
+    let text =
+        "operator absmax(a, b) = if abs(a) == abs(b) { max(a, b) } else if abs(a) > abs(b) { a } else { b }
         operator ordered scaled(a, b; alpha) = a + b given x: alpha * x ensure y: y / 2.0
         operator bad(a, b) = a and c
         operator bad(a, b) = max(a)";
@@ -332,7 +333,7 @@ fn operators_are_lowered_and_their_faults_found() {
     .assert_eq(&render(&sources, &diagnostics));
     let shown = module.operators().iter().map(|operator| format!("{operator:?}\n")).collect::<String>();
     expect![[r#"
-        UserOperator { name: "absmax", commutative: true, params: [], combine: If(Binary(Gt, Unary(Abs, Left), Unary(Abs, Right)), Left, Right), given: None, ensure: None }
+        UserOperator { name: "absmax", commutative: true, params: [], combine: If(Binary(Eq, Unary(Abs, Left), Unary(Abs, Right)), Binary(Max, Left, Right), If(Binary(Gt, Unary(Abs, Left), Unary(Abs, Right)), Left, Right)), given: None, ensure: None }
         UserOperator { name: "scaled", commutative: false, params: ["alpha"], combine: Binary(Add, Left, Right), given: Some(Binary(Mul, Param(0), Input)), ensure: Some(Binary(Div, Input, Float(2.0))) }
     "#]].assert_eq(&shown);
 }

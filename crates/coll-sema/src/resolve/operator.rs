@@ -5,7 +5,7 @@ use crate::resolved::Type;
 use crate::suggest::nearest;
 use crate::wording::counted;
 use coll_base::{Diagnostic, Span};
-use coll_kernel::{Binary, Expr, Unary, UserOperator};
+use coll_kernel::{Binary, Expr, Law, LawBreak, Unary, UserOperator};
 use coll_syntax::ast::{self, BinaryOp, ExprKind, UnaryOp};
 
 /// Functions of an operator, with their numbers of arguments.
@@ -20,14 +20,40 @@ pub(crate) fn operator(diagnostics: &mut Vec<Diagnostic>, all: &ast::Operator) -
     let combine = lowering.part(params.iter().cloned().chain(operands), &all.body);
     let given = all.given.as_ref().map(|(name, body)| lowering.part(one(&params, name), body));
     let ensure = all.ensure.as_ref().map(|(name, body)| lowering.part(one(&params, name), body));
-    (!lowering.failed).then(|| UserOperator {
+    if lowering.failed {
+        return None;
+    }
+    let operator = UserOperator {
         name: all.name.text.clone(),
         commutative: !all.ordered,
         params: all.params.iter().map(|name| name.text.clone()).collect(),
         combine,
         given,
         ensure,
-    })
+    };
+    let broken = coll_kernel::sample_laws(&operator);
+    diagnostics.extend(broken.iter().map(|broken| law_broken(all, broken)));
+    broken.is_empty().then_some(operator)
+}
+
+/// A law that an operator breaks on sample values.
+fn law_broken(all: &ast::Operator, broken: &LawBreak) -> Diagnostic {
+    let name = &all.name.text;
+    let (code, message, help) = match broken.law {
+        Law::Associative => (
+            codes::NOT_ASSOCIATIVE,
+            format!("`{name}` is not associative"),
+            "schedules regroup what they reduce: write it so that grouping does not matter, and put what is done once \
+             into `given` or `ensure`"
+                .to_string(),
+        ),
+        Law::Commutative => (
+            codes::NOT_COMMUTATIVE,
+            format!("`{name}` does not commute, and is not declared so"),
+            format!("declare it as `operator ordered {name}(…)`, or let a tie not tell one operand from the other"),
+        ),
+    };
+    Diagnostic::new(code, all.body.span, message).found(broken.to_string()).help(help)
 }
 
 /// The names of a `given` or `ensure` part.
