@@ -1,6 +1,6 @@
 //! Elaboration: runs a schedule's statements and writes down the transfers that they make.
 //!
-//! Everything is run in a [`Frame`](frame::Frame): a group of ranks, seen as positions, and for each buffer its blocks
+//! Everything is run in a [`Frame`]: a group of ranks, seen as positions, and for each buffer its blocks
 //! as regions of the program's buffers. The top frame is the whole; a call makes a new one (`calls`). While running,
 //! places in a block are exact fractions, interned as [`Cut`](cutter::Cut)s; `finish` numbers the pieces once all
 //! cuts are known, and judges what can only be judged then.

@@ -2,7 +2,7 @@
 //!
 //! Two passes, each a function of its input alone:
 //!
-//! 1. [`load`] reads a file and all that it brings in by `use`, and makes a [`Module`] of **resolved** trees
+//! 1. [`load`](load()) reads a file and all that it brings in by `use`, and makes a [`Module`] of **resolved** trees
 //!    (`resolved`), in which names have become numbers and everything is well typed. It reports every error of names
 //!    and types at once (`resolve`); a schedule with one is *broken*, and the others go on.
 //! 2. [`Module::instantiate`] runs a schedule's statements for one number of ranks, root and set of parameters

@@ -73,7 +73,7 @@ pub enum Refusal {
         /// Its words.
         reason: String,
     },
-    /// It has errors. None are listed for a schedule that is [broken](ScheduleInfo::broken): [`load`](crate::load)
+    /// It has errors. None are listed for a schedule that is [broken](ScheduleInfo::broken): [`load`](crate::load())
     /// has reported them.
     Errors(Vec<Diagnostic>),
 }

@@ -1,6 +1,6 @@
 //! Text to syntax tree and back.
 //!
-//! Parsing never fails: [`parse`] gives a tree and a list of diagnostics, and the tree has an `Error` node where
+//! Parsing never fails: [`parse`](parse()) gives a tree and a list of diagnostics, and the tree has an `Error` node where
 //! text could not be read. [`format()`] lays a file out anew without changing a word of it. No meaning is attached
 //! here; that is `coll-sema`'s.
 //!

@@ -1,7 +1,7 @@
 //! The TCP transport: ranks find each other, connect, move bytes, and learn of each other's end.
 //!
 //! A [`Rendezvous`] server, hosted by a launcher or by one of the ranks, gathers the ranks of a job. Each rank calls
-//! [`join`] and gets a [`TcpTransport`], which moves bytes for `coll-exec`. Two kinds of connections exist:
+//! [`join`](join()) and gets a [`TcpTransport`], which moves bytes for `coll-exec`. Two kinds of connections exist:
 //!
 //! - The **control connection**, one from each rank to the server: registration, comparison of what the ranks are
 //!   about to do, small exchanges, and the news that a rank gave up or is gone. A background thread of each rank
