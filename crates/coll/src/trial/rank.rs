@@ -81,7 +81,7 @@ pub enum TrialError {
         /// This rank.
         rank: u32,
         /// What it was doing.
-        what: &'static str,
+        what: String,
         /// What happened.
         fault: coll_exec::Fault,
     },
@@ -200,7 +200,8 @@ impl Trial<'_> {
         for iteration in 0..total {
             self.fill(&mut buffers, iteration == 0);
             transport.begin(limit);
-            exchange(transport, rank, "barrier before an iteration", Vec::new())?;
+            let what = format!("barrier before operation {iteration} ({})", self.plan.name);
+            exchange(transport, rank, what, Vec::new())?;
             transport.begin(limit);
             let mut memory: Vec<BufferMemory<'_>> = buffers
                 .iter_mut()
@@ -223,7 +224,7 @@ impl Trial<'_> {
         let report = RankReport { rank, times_us, wrong, first_wrong, digests };
         let blob = serde_json::to_vec(&report).expect("invariant: a report is plain data");
         transport.begin(limit);
-        let blobs = exchange(transport, rank, "exchange of reports", blob)?;
+        let blobs = exchange(transport, rank, "exchange of reports".into(), blob)?;
         let read = |(rank, blob): (usize, &Vec<u8>)| {
             serde_json::from_slice(blob)
                 .map_err(|error| TrialError::Report { rank: rank as u32, detail: error.to_string() })
@@ -329,7 +330,7 @@ impl Buffer {
 fn exchange(
     transport: &mut TcpTransport,
     rank: u32,
-    what: &'static str,
+    what: String,
     blob: Vec<u8>,
 ) -> Result<Vec<Vec<u8>>, TrialError> {
     transport.exchange(blob).map_err(|fault| TrialError::Exchange { rank, what, fault })

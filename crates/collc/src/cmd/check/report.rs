@@ -128,15 +128,21 @@ fn json_figures(figures: &Figures, roots: u32) -> JsonFigures {
     }
 }
 
-/// All diagnostics: the file's own; then for each schedule those of the smallest count that is wrong, and each
-/// warning once.
+/// Below this many ranks many loops run not at all, and what they lack is hard to see.
+const TELLING_RANKS: u32 = 4;
+
+/// All diagnostics: the file's own; then for each schedule those of the smallest telling count that is wrong, or else
+/// the smallest; and each warning once.
 pub(crate) fn diagnostics(source: &Source, sweeps: &[Sweep]) -> Vec<Diagnostic> {
     let mut all = source.diagnostics.clone();
     for sweep in sweeps {
-        let wrong = sweep.counts.iter().find_map(|count| match &count.verdict {
-            Verdict::Wrong { diagnostics, root } => Some((count, *root, diagnostics)),
-            _ => None,
-        });
+        let wrong = || {
+            sweep.counts.iter().filter_map(|count| match &count.verdict {
+                Verdict::Wrong { diagnostics, root } => Some((count, *root, diagnostics)),
+                _ => None,
+            })
+        };
+        let wrong = wrong().find(|(count, ..)| count.ranks >= TELLING_RANKS).or_else(|| wrong().next());
         if let Some((count, root, diagnostics)) = wrong {
             let at = instance(count, root);
             all.extend(
