@@ -44,7 +44,7 @@ pub fn is_plan(bytes: &[u8]) -> bool {
     let text = without_comments(bytes);
     bytes.starts_with(coll_plan::MAGIC)
         || text.starts_with(b"plan ")
-        || (text.starts_with(b"{") && contains(text, b"\"cuts\""))
+        || (text.starts_with(b"{") && !contains(&text[..text.len().min(4096)], b"collc bundle"))
 }
 
 /// Reads a plan in any of its forms, and proves it.

@@ -5,11 +5,15 @@ use coll::{Bytes, RankCounts};
 use coll_base::DType;
 use std::path::PathBuf;
 
+const EXIT_CODES: &str = "Exit codes: 0 all is well; 1 what was checked is wrong, or a run failed or gave wrong elements; \
+                          2 the input, the options or the output cannot be used; 130 interrupted.";
+
 /// A compiler and runtime for collective communication.
 #[derive(Parser)]
 #[command(
     name = "collc",
     version,
+    after_help = EXIT_CODES,
     max_term_width = 100,
     subcommand_required = true,
     arg_required_else_help = true
@@ -81,7 +85,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "COUNTS", allow_hyphen_values = true)]
     pub(crate) ranks: Option<RankCounts>,
     /// The root [default: every one up to 64 ranks, then rank 0]
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub(crate) root: Option<u32>,
     #[command(flatten)]
     pub(crate) choice: Choice,
@@ -118,7 +122,7 @@ pub(crate) struct CompileArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) ranks: Option<RankCounts>,
     /// The root
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub(crate) root: Option<u32>,
     #[command(flatten)]
     pub(crate) choice: Choice,
@@ -160,13 +164,13 @@ pub(crate) struct RunArgs {
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = operator_value, allow_hyphen_values = true)]
     pub(crate) operator_values: Vec<(String, f64)>,
     /// Timed iterations
-    #[arg(long, value_name = "K", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "K", default_value_t = 20, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) iters: u32,
     /// Iterations before the timed ones
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(long, value_name = "K", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) warmup: u32,
     /// The root
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub(crate) root: Option<u32>,
     /// Run in place: each buffer is input and output at once
     #[arg(long)]
@@ -175,17 +179,17 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value = "tcp")]
     pub(crate) transport: TransportKind,
     /// Seconds without progress after which every rank gives up
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) timeout: f64,
     /// Seed of the input data
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) choice: Choice,
     #[command(flatten)]
     pub(crate) passes: Passes,
     /// Be this rank of a job whose ranks are started one by one [env: RANK]
-    #[arg(long, value_name = "R", requires = "world_size")]
+    #[arg(long, value_name = "R", conflicts_with = "ranks", allow_negative_numbers = true)]
     pub(crate) rank: Option<u32>,
     /// How many ranks the job has [env: WORLD_SIZE]
     #[arg(long, value_name = "N", conflicts_with = "ranks")]
@@ -237,8 +241,10 @@ fn definition(text: &str) -> Result<(String, i64), String> {
 fn operator_value(text: &str) -> Result<(String, f64), String> {
     let (name, value) =
         text.split_once('=').ok_or_else(|| format!("`{text}` sets nothing; write `NAME=VALUE`"))?;
-    let value = value.trim().parse().map_err(|_| format!("`{value}` is no number"))?;
-    Ok((name.trim().to_string(), value))
+    match value.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok((name.trim().to_string(), number)),
+        _ => Err(format!("`{value}` is no finite number")),
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 
 /// The most faulty statements that are told.
 const TOLD_MAX: usize = 20;
+/// So many faults, and elaboration ends: a loop that is wrong everywhere need not run to its end.
+const FAULTS_MAX: u64 = 10_000;
 
 pub(super) struct Sink {
     found: Vec<(Diagnostic, u64)>,
@@ -20,6 +22,11 @@ impl Sink {
 
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
+    }
+
+    /// True once there is no use in looking for more.
+    pub(super) fn is_full(&self) -> bool {
+        self.found.iter().map(|(_, again)| again + 1).sum::<u64>() >= FAULTS_MAX
     }
 
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {

@@ -45,6 +45,9 @@ impl<'m> Elaborator<'m> {
                 Err(fault) if fault.code == codes::TOO_LARGE => Err(self.stop(*fault)),
                 Err(fault) => {
                     self.report(*fault);
+                    if self.sink.is_full() {
+                        return Err(Stop::Failed);
+                    }
                     Ok(())
                 }
             },

@@ -22,6 +22,28 @@ impl Operator {
         }
     }
 
+    /// The values of its parameters, `alpha = 0.5`, for comparing.
+    pub fn values(&self) -> String {
+        match self {
+            Operator::Builtin(_) => String::new(),
+            Operator::User(operator, values) => {
+                let pairs =
+                    operator.params.iter().zip(values).map(|(name, value)| format!("{name} = {value}"));
+                pairs.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// What it computes, for comparing.
+    pub fn definition(&self) -> String {
+        match self {
+            Operator::Builtin(_) => "built in".to_string(),
+            Operator::User(operator, _) => {
+                format!("{:?} given {:?} ensure {:?}", operator.combine, operator.given, operator.ensure)
+            }
+        }
+    }
+
     /// True if the order of operands is free.
     pub fn is_commutative(&self) -> bool {
         match self {

@@ -42,6 +42,8 @@ pub struct Settings {
     pub seed: u64,
     /// Seconds without progress after which the rank gives up.
     pub time_limit_s: f64,
+    /// Seconds that making and judging data may take on top, where ranks wait for each other between operations.
+    pub judging_s: f64,
 }
 
 /// What a rank found.
@@ -155,6 +157,8 @@ fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> Join
         field("dtype", &settings.dtype),
         field("count", &settings.elements),
         field("operator", &settings.operator.name()),
+        field("operator's parameters", &settings.operator.values()),
+        field("operator's definition", &settings.operator.definition()),
         field("iterations", &settings.iters),
         field("warm-up", &settings.warmup),
         field("in place", &settings.in_place),
@@ -193,13 +197,14 @@ impl Trial<'_> {
     ) -> Result<Vec<RankReport>, TrialError> {
         let rank = self.settings.rank;
         let limit = Duration::from_secs_f64(self.settings.time_limit_s);
+        let patience = limit + Duration::from_secs_f64(self.settings.judging_s);
         let mut buffers = self.allocate()?;
         let mut verdict = Verdict::default();
         let mut times_us = Vec::with_capacity(self.settings.iters as usize);
         let total = self.settings.warmup + self.settings.iters;
         for iteration in 0..total {
             self.fill(&mut buffers, iteration == 0);
-            transport.begin(limit);
+            transport.begin(patience);
             let what = format!("barrier before operation {iteration} ({})", self.plan.name);
             exchange(transport, rank, what, Vec::new())?;
             transport.begin(limit);
@@ -223,7 +228,7 @@ impl Trial<'_> {
         let Verdict { wrong, first: first_wrong, digests } = verdict;
         let report = RankReport { rank, times_us, wrong, first_wrong, digests };
         let blob = serde_json::to_vec(&report).expect("invariant: a report is plain data");
-        transport.begin(limit);
+        transport.begin(patience);
         let blobs = exchange(transport, rank, "exchange of reports".into(), blob)?;
         let read = |(rank, blob): (usize, &Vec<u8>)| {
             serde_json::from_slice(blob)

@@ -17,6 +17,7 @@ const BUNDLE_RANKS: std::ops::RangeInclusive<u32> = 2..=16;
 /// Compiles one schedule.
 pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     let source = target::open(&args.target)?;
+    refuse_to_overwrite(args)?;
     if args.emit == Some(Emit::Ast) {
         return emit_ast(args, &source);
     }
@@ -46,6 +47,22 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     match args.emit {
         Some(Emit::Program | Emit::Graph | Emit::Dot) => emit_program(args, &source, schedule, &instance),
         _ => plan(args, &source, schedule, &instance, &options),
+    }
+}
+
+/// A plan written over its own source would lose it.
+fn refuse_to_overwrite(args: &CompileArgs) -> Result<(), Failure> {
+    let Some(output) = &args.output else { return Ok(()) };
+    let same = match (std::fs::canonicalize(output), std::fs::canonicalize(&args.target)) {
+        (Ok(output), Ok(source)) => output == source,
+        _ => false,
+    };
+    match same {
+        true => {
+            Err(Failure::unusable(format!("`-o {}` would overwrite the schedule itself", output.display()))
+                .help("name another file"))
+        }
+        false => Ok(()),
     }
 }
 

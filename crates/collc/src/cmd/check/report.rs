@@ -152,7 +152,7 @@ pub(crate) fn diagnostics(source: &Source, sweeps: &[Sweep]) -> Vec<Diagnostic> 
         for count in &sweep.counts {
             if let Verdict::Right(figures) = &count.verdict {
                 for warning in &figures.warnings {
-                    if !all.iter().any(|d| d.code == warning.code && d.primary == warning.primary) {
+                    if !all.iter().any(|d| d.code == warning.code && place(d) == place(warning)) {
                         all.push(warning.clone().note(instance(count, count.roots[0])));
                     }
                 }
@@ -160,6 +160,10 @@ pub(crate) fn diagnostics(source: &Source, sweeps: &[Sweep]) -> Vec<Diagnostic> 
         }
     }
     all
+}
+
+fn place(diagnostic: &Diagnostic) -> Option<coll_base::Span> {
+    diagnostic.primary.as_ref().map(|label| label.span)
 }
 
 fn instance(count: &Count, root: u32) -> String {

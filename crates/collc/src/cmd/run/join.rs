@@ -52,6 +52,11 @@ pub(super) fn place(args: &RunArgs) -> Result<Option<Place>, Failure> {
                 .help("give `--rendezvous HOST:PORT`, or set MASTER_ADDR and MASTER_PORT"));
         }
     };
+    if rendezvous.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err())
+    {
+        return Err(Failure::unusable(format!("`{rendezvous}` is no place to meet"))
+            .help("write HOST:PORT with a port of 1..=65535, such as `127.0.0.1:29500`"));
+    }
     Ok(Some(Place { rank, world, rendezvous }))
 }
 

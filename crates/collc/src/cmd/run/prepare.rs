@@ -65,7 +65,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>) -> Result<Prepared, Fa
         token: String::new(),
         plan_hash: coll_plan::hash(&found.plan),
         elements,
-        counts,
+        counts: counts.clone(),
         dtype: args.dtype,
         operator,
         reduces: found.plan.contract.reduces(),
@@ -74,6 +74,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>) -> Result<Prepared, Fa
         in_place: args.in_place,
         seed: args.seed,
         time_limit_s: args.timeout,
+        judging_s: judging_s(&found.plan, &counts),
     };
     Ok(Prepared {
         settings,
@@ -274,6 +275,18 @@ fn refuse_unequal(found: &Found, counts: &[u64], elements: u64) -> Result<(), Fa
         found.plan.name
     ))
     .help("give a size that divides by the number of blocks"))
+}
+
+/// How long making and judging all ranks' data may take, in seconds, if one core did it all: each ensured element is made
+/// again from its leaves.
+fn judging_s(plan: &Plan, counts: &[u64]) -> f64 {
+    const ELEMENT_S: f64 = 100e-9;
+    let elements = |ensure: &coll_contract::Ensure| {
+        let class = plan.contract.class(ensure.rank, ensure.buffer, ensure.block);
+        let leaves = plan.contract.values[ensure.value as usize].leaves().len();
+        counts[class as usize] as f64 * (leaves + 1) as f64
+    };
+    plan.contract.ensures.iter().map(elements).sum::<f64>() * ELEMENT_S
 }
 
 /// Buffers that cannot exist are refused before a process is started.
