@@ -26,7 +26,12 @@ pub(crate) type Fault = Box<Diagnostic>;
 
 impl<'m> Machine<'m> {
     pub(crate) fn new(functions: &'m [Function]) -> Machine<'m> {
-        Machine { functions, fuel: FUEL }
+        Machine::with_fuel(functions, FUEL)
+    }
+
+    /// One that gives up after fewer rounds.
+    pub(crate) fn with_fuel(functions: &'m [Function], fuel: u64) -> Machine<'m> {
+        Machine { functions, fuel }
     }
 
     /// Pays for one round of a loop.
@@ -141,8 +146,14 @@ impl<'m> Machine<'m> {
             _ => {}
         }
         let b = self.eval(&both[1], values)?;
-        let shift = || u32::try_from(b).ok().filter(|&b| b < 64);
-        let result = match op {
+        apply(op, a, b).ok_or_else(|| no_value(span, without_result(op, a, b)))
+    }
+}
+
+/// An operator's result, where it has one.
+pub(crate) fn apply(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
+    let shift = || u32::try_from(b).ok().filter(|&b| b < 64);
+    match op {
             BinaryOp::Mul => a.checked_mul(b),
             BinaryOp::Div => math::floor_div(a, b),
             BinaryOp::Mod => math::modulo(a, b),
@@ -160,9 +171,8 @@ impl<'m> Machine<'m> {
             BinaryOp::Le => Some(i64::from(a <= b)),
             BinaryOp::Gt => Some(i64::from(a > b)),
             BinaryOp::Ge => Some(i64::from(a >= b)),
-            BinaryOp::And | BinaryOp::Or => Some(b),
-        };
-        result.ok_or_else(|| no_value(span, without_result(op, a, b)))
+        BinaryOp::And => Some(i64::from(a != 0 && b != 0)),
+        BinaryOp::Or => Some(i64::from(a != 0 || b != 0)),
     }
 }
 
