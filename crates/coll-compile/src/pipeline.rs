@@ -122,7 +122,8 @@ pub fn compile_rank(
     let settings = settings(program, options)?;
     let slices = options.slices.or(program.tune.slices).unwrap_or(1);
     within("slices", slices, SLICES_MAX)?;
-    let foreign = program.contract.only != Some(rank) || program.transfers.iter().any(|t| t.kind == Kind::Drop);
+    let foreign =
+        program.contract.only != Some(rank) || program.transfers.iter().any(|t| t.kind == Kind::Drop);
     if foreign || (slices > 1 && runs(options, "slice")) {
         return Ok(None);
     }

@@ -7,8 +7,8 @@
 //! applies to, the whole is proved and compiled, and each rank's slice of it must be, byte for byte, what the short
 //! way yields. If it is not, or the short way finds no end, the whole is compiled and proved, and a slice cut off.
 
-use crate::prove::{Outcome, REFERENCE_RANKS_MAX, decided, prove};
 use crate::Source;
+use crate::prove::{Outcome, REFERENCE_RANKS_MAX, decided, prove};
 use coll_base::{Diagnostic, Span};
 use coll_compile::Options;
 use coll_plan::Plan;
@@ -125,7 +125,9 @@ mod tests {
     use crate::library;
     use std::collections::BTreeMap;
 
-    const COUNTS: [u32; 7] = [2, 3, 5, 8, 16, 33, 64];
+    /// Up to the reference counts the whole is taken, so beyond them the short way must be right wherever it is
+    /// trusted; below, it need only be so for the schedules named here.
+    const COUNTS: [u32; 8] = [2, 3, 5, 8, 16, 24, 33, 64];
     const SHORT: [&str; 8] = [
         "allreduce.ring",
         "allreduce.recursive_doubling",
@@ -153,12 +155,16 @@ mod tests {
                     match alone(&source, schedule, &instance, rank, &options) {
                         Ok(Some((plan, _))) if trusted => {
                             let slice = proved.plan.slice(rank).unwrap();
-                            assert_eq!(
-                                coll_plan::to_text(&plan),
-                                coll_plan::to_text(&slice),
-                                "{name} on {ranks} ranks, rank {rank}"
-                            );
-                            assert_eq!(coll_plan::to_bytes(&plan), coll_plan::to_bytes(&slice), "{name}");
+                            let same = coll_plan::to_bytes(&plan) == coll_plan::to_bytes(&slice);
+                            let strict = ranks > REFERENCE_RANKS_MAX || SHORT.contains(&name.as_str());
+                            if strict && !same {
+                                let texts = (coll_plan::to_text(&plan), coll_plan::to_text(&slice));
+                                assert_eq!(texts.0, texts.1, "{name} on {ranks} ranks, rank {rank}");
+                                panic!("{name} on {ranks} ranks, rank {rank}: same text, other bytes");
+                            }
+                            if !same {
+                                println!("{name} on {ranks} ranks, rank {rank}: only the whole will do");
+                            }
                             *short += 1;
                         }
                         _ => *long += 1,
@@ -166,10 +172,58 @@ mod tests {
                 }
             }
         }
-        let whole: Vec<&String> = by_name.iter().filter(|(_, ways)| ways.1 > 0).map(|(name, _)| name).collect();
-        println!("{} of {} schedules by themselves; not {whole:?}", by_name.len() - whole.len(), by_name.len());
+        let whole: Vec<&String> =
+            by_name.iter().filter(|(_, ways)| ways.1 > 0).map(|(name, _)| name).collect();
+        println!(
+            "{} of {} schedules by themselves; not {whole:?}",
+            by_name.len() - whole.len(),
+            by_name.len()
+        );
         for name in SHORT {
             assert!(by_name[name].0 > 0 && by_name[name].1 == 0, "{name}: {:?}", by_name[name]);
+        }
+    }
+
+    /// Deciding on the reference what is merged must not cost the library anything.
+    #[test]
+    fn the_reference_decides_as_the_count_itself_would() {
+        for entry in library::entries() {
+            let source = Source::builtin(entry.collective, entry.schedule).unwrap();
+            let schedule = source.schedules().len() - 1;
+            for ranks in REFERENCE_RANKS_MAX + 1..=33 {
+                let instance = Instance { ranks, root: 0, params: Vec::new() };
+                let Ok(instantiated) = source.module.instantiate(schedule, &instance) else { continue };
+                let compile = |options| {
+                    let compiled = coll_compile::compile(&instantiated.program, &source.map, options);
+                    coll_plan::to_bytes(&compiled.unwrap().plan)
+                };
+                let decided = decided(&source, schedule, &instance, &Options::default()).unwrap();
+                let (own, reference) = (compile(&Options::default()), compile(&decided.options));
+                assert!(own == reference, "{}.{} on {ranks}", entry.collective, entry.schedule);
+            }
+        }
+    }
+
+    /// By hand: `cargo test -p coll --release --lib one_rank -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "measures time"]
+    fn a_rank_of_4096() {
+        for entry in library::entries() {
+            let source = Source::builtin(entry.collective, entry.schedule).unwrap();
+            let schedule = source.schedules().len() - 1;
+            let (instance, options) =
+                (Instance { ranks: 4096, root: 0, params: Vec::new() }, Options::default());
+            let start = std::time::Instant::now();
+            let trusted = is_trusted(&source, schedule, &instance, &options);
+            let checked = start.elapsed();
+            let plan = alone(&source, schedule, &instance, 17, &options);
+            let way = match &plan {
+                Ok(Some((plan, _))) => format!("{} operations", plan.ranks[0].ops.len()),
+                Ok(None) => "no way".to_string(),
+                Err(_) => "refused".to_string(),
+            };
+            let (name, all) = (format!("{}.{}", entry.collective, entry.schedule), start.elapsed());
+            println!("{name}: {all:?} in all, reference {checked:?}, trusted {trusted}, {way}");
         }
     }
 }

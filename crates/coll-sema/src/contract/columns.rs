@@ -7,7 +7,9 @@
 
 use super::Facts;
 use crate::eval::{Fault, Machine, Values};
-use crate::resolved::{Collective, Expr, ExprKind, Fact, FactBody, GLOBAL_N, Place, Range, Reduction, Source};
+use crate::resolved::{
+    Collective, Expr, ExprKind, Fact, FactBody, GLOBAL_N, Place, Range, Reduction, Source,
+};
 use coll_contract::Blocks;
 
 /// Ranks whose blocks of one column have equal counts: `low..end`, twice.
@@ -59,8 +61,7 @@ fn is_one(sets: &[Alike], reached: &mut [u32], mark: u32) -> bool {
     let mut apart: Vec<&Alike> = sets.iter().collect();
     for _ in 0..SWEEPS_MAX {
         apart.retain(|set| {
-            let touches =
-                set.iter().any(|&(low, end)| reached[low as usize..end as usize].contains(&mark));
+            let touches = set.iter().any(|&(low, end)| reached[low as usize..end as usize].contains(&mark));
             if touches {
                 fill(set, reached);
             }
@@ -172,9 +173,7 @@ impl Search<'_, '_> {
 
     fn bounds(&mut self, range: &Option<Range>) -> Result<(i64, i64), Fault> {
         match range {
-            Some(range) => {
-                self.machine.bounds(range, Values { globals: self.globals, locals: &self.locals })
-            }
+            Some(range) => self.machine.bounds(range, Values { globals: self.globals, locals: &self.locals }),
             None => Ok((0, self.globals[GLOBAL_N])),
         }
     }

@@ -136,8 +136,17 @@ impl<'m> Frame<'m> {
         }
         let buffers = blocks.into_iter().map(|blocks| FrameBuffer { blocks, extents: Rc::new([]) }).collect();
         let locals = vec![0; schedule.locals.len()];
-        let mut frame =
-            Frame { schedule, collective, globals, locals, members, buffers, cells: 1, own: None, scratch: Vec::new() };
+        let mut frame = Frame {
+            schedule,
+            collective,
+            globals,
+            locals,
+            members,
+            buffers,
+            cells: 1,
+            own: None,
+            scratch: Vec::new(),
+        };
         frame.index_by(&[1]);
         frame
     }
