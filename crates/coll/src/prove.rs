@@ -90,7 +90,8 @@ pub(crate) struct Decided {
 }
 
 /// Decides whether messages are merged, on the largest rank count up to [`REFERENCE_RANKS_MAX`] and the instance's
-/// own that the schedule applies to. None if there is no such count.
+/// own that the schedule applies to; one that is a power of two just if the instance's is, where there is one, as many
+/// schedules fold other counts onto a power of two first. None if there is no such count.
 pub(crate) fn decided(
     source: &Source,
     schedule: usize,
@@ -100,7 +101,9 @@ pub(crate) fn decided(
     if options.merge.is_some() {
         return Some(Decided { options: options.clone(), why: None });
     }
-    for ranks in (2..=instance.ranks.min(REFERENCE_RANKS_MAX)).rev() {
+    let mut counts: Vec<u32> = (2..=instance.ranks.min(REFERENCE_RANKS_MAX)).rev().collect();
+    counts.sort_by_key(|ranks| ranks.is_power_of_two() != instance.ranks.is_power_of_two());
+    for ranks in counts {
         let root = instance.root % ranks;
         let small = Instance { ranks, root, params: instance.params.clone() };
         let instantiated = match source.module.instantiate(schedule, &small) {
