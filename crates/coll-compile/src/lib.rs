@@ -25,4 +25,4 @@ mod passes;
 mod pipeline;
 
 pub use passes::Grouped;
-pub use pipeline::{Compiled, Options, PASSES, PassInfo, PassReport, compile, run_pass};
+pub use pipeline::{Compiled, Options, PASSES, PassInfo, PassReport, compile, compile_rank, run_pass};

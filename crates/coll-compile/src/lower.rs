@@ -34,7 +34,7 @@ use crate::{Grouped, codes};
 use agenda::Agenda;
 use coll_base::{Diagnostic, SourceMap};
 use coll_ir::Program;
-use coll_plan::Plan;
+use coll_plan::{Plan, RankPlan};
 use rank::Lowering;
 
 /// How to lower.
@@ -108,21 +108,46 @@ pub(crate) fn run(
             return Err(too_large(program, rank, &totals));
         }
     }
+    Ok((assemble(shared, ranks), totals))
+}
+
+/// Lowers one rank's part of a program to that rank's slice of the plan. None if the part alone does not tell what
+/// the slice is.
+pub(crate) fn run_of_rank(
+    grouped: &Grouped<'_>,
+    sources: &SourceMap,
+    settings: &Settings,
+    rank: u32,
+) -> Result<Option<Plan>, Diagnostic> {
+    let program = &*grouped.program;
+    let Some(classes) = classes::of_rank(program, rank) else { return Ok(None) };
+    let agenda = Agenda::of(program, &grouped.message);
+    let lines = lines::of(program, sources);
+    let shared = Shared { program, message: &grouped.message, settings, classes, lines };
+    let mut totals = Totals::default();
+    let part = Lowering::new(&shared).rank(rank, agenda.of_rank(rank), &mut totals)?;
+    if totals.ops >= OPS_MAX || totals.regions + totals.waits > ENTRIES_MAX {
+        return Err(too_large(program, rank, &totals));
+    }
+    Ok(Some(assemble(shared, vec![part])))
+}
+
+fn assemble(shared: Shared<'_>, ranks: Vec<RankPlan>) -> Plan {
+    let program = shared.program;
     let mut contract = program.contract.clone();
     contract.classes = shared.classes.classes;
-    let plan = Plan {
+    Plan {
         name: format!("{}.{}", contract.collective, program.schedule),
         params: program.params.clone(),
         root: program.rooted.then_some(program.root),
         contract,
         cuts: program.cuts.0.clone(),
-        channels: settings.lanes,
+        channels: shared.settings.lanes,
         slots: 0,
         lines: shared.lines.table,
         ranks,
         proof: None,
-    };
-    Ok((plan, totals))
+    }
 }
 
 fn too_large(program: &Program, rank: u32, totals: &Totals) -> Diagnostic {

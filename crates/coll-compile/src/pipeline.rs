@@ -3,7 +3,7 @@
 use crate::passes::{Grouped, drop_dead, merge, slice};
 use crate::{codes, lower};
 use coll_base::{Diagnostic, SourceMap};
-use coll_ir::Program;
+use coll_ir::{Kind, Program};
 use coll_plan::Plan;
 use std::fmt;
 
@@ -87,18 +87,13 @@ impl fmt::Display for PassReport {
 /// # Errors
 /// Options that cannot be had, and plans that are too large.
 pub fn compile(program: &Program, sources: &SourceMap, options: &Options) -> Result<Compiled, Diagnostic> {
-    if let Some(name) = options.skip.iter().find(|name| PASSES.iter().all(|pass| pass.name != *name)) {
-        return Err(no_such_pass(name));
-    }
-    let lanes = options.lanes.or(program.tune.lanes).unwrap_or(1);
-    within("lanes", lanes, LANES_MAX)?;
-    let runs = |name: &str| !options.skip.iter().any(|skipped| skipped == name);
+    let settings = settings(program, options)?;
+    let runs = |name: &str| runs(options, name);
     let mut grouped = Grouped::new(program);
     let mut reports = Vec::new();
     for pass in PASSES.iter().filter(|pass| PROGRAM_PASSES.contains(&pass.name) && runs(pass.name)) {
         reports.push(on_program(pass.name, &mut grouped, options)?);
     }
-    let settings = lower::Settings { lanes, fuse: runs("fuse"), prune: runs("prune") };
     let (plan, totals) = lower::run(&grouped, sources, &settings)?;
     reports.push(lowered(&totals));
     if settings.fuse {
@@ -109,6 +104,47 @@ pub fn compile(program: &Program, sources: &SourceMap, options: &Options) -> Res
         reports.push(PassReport::counted("prune", counts));
     }
     Ok(Compiled { plan, reports })
+}
+
+/// Compiles one rank's part of a program, as `coll-sema` instantiates it: its contract is that
+/// rank's slice, and its transfers are those that begin or end there. What the passes decide on the whole is given:
+/// whether messages are merged is what [`Options::merge`] says, and nothing else is taken to be dead, to be cut in
+/// slices, or to be written twice in one step. None if the part alone does not tell what the slice of the plan is.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_rank(
+    program: &Program,
+    sources: &SourceMap,
+    options: &Options,
+    rank: u32,
+) -> Result<Option<Plan>, Diagnostic> {
+    let settings = settings(program, options)?;
+    let slices = options.slices.or(program.tune.slices).unwrap_or(1);
+    within("slices", slices, SLICES_MAX)?;
+    let foreign =
+        program.contract.only != Some(rank) || program.transfers.iter().any(|t| t.kind == Kind::Drop);
+    if foreign || (slices > 1 && runs(options, "slice")) {
+        return Ok(None);
+    }
+    let mut grouped = Grouped::new(program);
+    if options.merge == Some(true) && runs(options, "merge") {
+        merge::run_of_rank(&mut grouped);
+    }
+    lower::run_of_rank(&grouped, sources, &settings, rank)
+}
+
+fn settings(program: &Program, options: &Options) -> Result<lower::Settings, Diagnostic> {
+    if let Some(name) = options.skip.iter().find(|name| PASSES.iter().all(|pass| pass.name != *name)) {
+        return Err(no_such_pass(name));
+    }
+    let lanes = options.lanes.or(program.tune.lanes).unwrap_or(1);
+    within("lanes", lanes, LANES_MAX)?;
+    Ok(lower::Settings { lanes, fuse: runs(options, "fuse"), prune: runs(options, "prune") })
+}
+
+fn runs(options: &Options, name: &str) -> bool {
+    !options.skip.iter().any(|skipped| skipped == name)
 }
 
 /// Runs one of the passes that work on a program: `drop_dead`, `merge` or `slice`.

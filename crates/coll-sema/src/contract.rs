@@ -4,13 +4,14 @@
 //! needs the first alone: what its contract leaves out holds nothing, whatever its size.
 
 mod classes;
+mod columns;
 mod facts;
 
-pub(crate) use facts::{Facts, evaluate};
+pub(crate) use facts::{Facts, buffers_alone, evaluate};
 
 use crate::eval::{Fault, Machine};
 use crate::resolved::{Collective, GLOBAL_N};
-use coll_contract::Contract;
+use coll_contract::{Classes, Contract};
 
 /// The contract of a collective. `globals` are n, the root and the collective's parameters.
 pub(crate) fn contract(
@@ -21,15 +22,49 @@ pub(crate) fn contract(
     let facts = evaluate(collective, globals, machine)?;
     let ranks = globals[GLOBAL_N] as u32;
     let classes = classes::number(&facts, ranks);
-    Ok(Contract {
+    Ok(assemble(collective, ranks, None, facts, classes))
+}
+
+/// The most blocks on all ranks for which a whole contract is made to have one rank's.
+const PLACES_MAX: u64 = 1 << 20;
+
+/// The contract as one rank needs it: the rank's slice, or, where that cannot be had by itself and the whole is
+/// small, the whole. None if neither.
+pub(crate) fn contract_of_rank(
+    collective: &Collective,
+    globals: &[i64],
+    machine: &mut Machine<'_>,
+    rank: u32,
+) -> Result<Option<Contract>, Fault> {
+    let ranks = globals[GLOBAL_N] as u32;
+    let facts = facts::evaluate_at(collective, globals, machine, Some(rank))?;
+    let width = facts.blocks_per_rank();
+    if columns::are_classes(collective, &facts, globals, machine)? {
+        let classes = Classes { count: width, table: (0..width).collect() };
+        return Ok(Some(assemble(collective, ranks, Some(rank), facts, classes).slice(rank)));
+    }
+    match u64::from(ranks) * u64::from(width) <= PLACES_MAX {
+        true => contract(collective, globals, machine).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn assemble(
+    collective: &Collective,
+    ranks: u32,
+    only: Option<u32>,
+    facts: Facts,
+    classes: Classes,
+) -> Contract {
+    Contract {
         collective: collective.name.clone(),
         ranks,
-        only: None,
+        only,
         buffers: facts.buffers,
         given: facts.given,
         ensures: facts.ensures,
         values: facts.values,
         after: facts.after,
         classes,
-    })
+    }
 }

@@ -17,6 +17,8 @@
 //! | `cutter` | interned fractions |
 //! | `trace` | where transfers come from |
 //! | `sink` | errors, each statement's once |
+//! | `one_rank` | one rank's part without the others' |
+//! | `inverse` | whom a step's transfers may concern |
 //! | `finish` | pieces, conflicting writes, drops that matter |
 
 mod calls;
@@ -24,6 +26,8 @@ mod cutter;
 mod finish;
 mod frame;
 mod groups;
+mod inverse;
+mod one_rank;
 mod sink;
 mod statements;
 mod steps;
@@ -32,15 +36,17 @@ mod transfers;
 mod views;
 
 use crate::codes;
-use crate::contract::{Facts, contract};
+use crate::contract::{Facts, contract, contract_of_rank};
 use crate::eval::{Fault, Machine};
 use crate::module::{Instantiated, Module, Refusal};
 use crate::resolved::{Collective, Expr, GLOBAL_N, Schedule};
 use coll_base::{Diagnostic, Label, Span};
+use coll_contract::ClassId;
 use coll_contract::Contract;
-use coll_ir::{Scratch, Stage, Step, Transfer, Tune};
+use coll_ir::{Place, Scratch, Stage, Step, Transfer, Tune};
 use cutter::Cutter;
 use frame::{Frame, Held};
+use one_rank::Only;
 use sink::Sink;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -77,6 +83,38 @@ pub(crate) fn elaborate(module: &Module, id: u32, globals: Vec<i64>) -> Result<I
     elaborator.finish(schedule, collective.rooted, frame.globals)
 }
 
+/// How many rounds of loops one rank's part may take; a whole program is the better way to more.
+const FUEL_OF_ONE: u64 = 6_000_000;
+
+/// Instantiates a schedule for one rank alone. None if that cannot be done, or would end in errors, which only the
+/// whole can tell.
+pub(crate) fn elaborate_rank(
+    module: &Module,
+    id: u32,
+    globals: Vec<i64>,
+    rank: u32,
+) -> Result<Option<Instantiated>, Refusal> {
+    let schedule = &module.schedules[id as usize];
+    let collective = collective_of(module, schedule);
+    let mut machine = Machine::with_fuel(&module.functions, FUEL_OF_ONE);
+    let Ok(Some(contract)) = contract_of_rank(collective, &globals, &mut machine, rank) else {
+        return Ok(None);
+    };
+    let running = Running { schedule: id, ranks: globals[GLOBAL_N] as u32, call: schedule.span };
+    let mut elaborator = Elaborator::new(module, machine, contract, running);
+    elaborator.only = Some(Only::new(rank));
+    let mut frame = Frame::top(schedule, collective, globals, &elaborator.contract, &mut elaborator.cutter);
+    frame.find(Some(rank));
+    let ran = elaborator.block(&mut frame, &schedule.body);
+    if !elaborator.sink.is_empty() {
+        return Ok(None);
+    }
+    if let Err(Stop::DoesNotApply { span, reason }) = ran {
+        return Err(Refusal::DoesNotApply { span, reason });
+    }
+    Ok(elaborator.finish(schedule, collective.rooted, frame.globals).ok())
+}
+
 fn collective_of<'m>(module: &'m Module, schedule: &Schedule) -> &'m Collective {
     let id = schedule
         .collective
@@ -105,6 +143,8 @@ struct Elaborator<'m> {
     module: &'m Module,
     machine: Machine<'m>,
     contract: Contract,
+    /// The rank that is asked for alone, if one is.
+    only: Option<Only>,
     /// Of the contract, for quick look-ups: blocks before each buffer, and of all.
     first_blocks: Vec<u32>,
     width: u32,
@@ -139,6 +179,7 @@ impl<'m> Elaborator<'m> {
             first_blocks: (0..contract.buffers.len()).map(|at| contract.first_block(at as u32)).collect(),
             width: contract.blocks_per_rank(),
             contract,
+            only: None,
             cutter: Cutter::new(),
             trace: Trace::new(),
             sink: Sink::new(),
@@ -155,6 +196,12 @@ impl<'m> Elaborator<'m> {
             tune: Tune::default(),
             warnings: Sink::new(),
         }
+    }
+
+    /// The count class of a place in one of the contract's buffers. One rank's row serves all only where all are alike.
+    fn class_of(&self, place: Place) -> ClassId {
+        let row = if self.contract.only.is_some() { 0 } else { place.rank as usize * self.width as usize };
+        self.contract.classes.table[row + (self.first_blocks[place.buffer as usize] + place.block) as usize]
     }
 
     fn eval(&mut self, frame: &Frame<'m>, expr: &Expr) -> Result<i64, Fault> {

@@ -26,7 +26,12 @@ pub(crate) type Fault = Box<Diagnostic>;
 
 impl<'m> Machine<'m> {
     pub(crate) fn new(functions: &'m [Function]) -> Machine<'m> {
-        Machine { functions, fuel: FUEL }
+        Machine::with_fuel(functions, FUEL)
+    }
+
+    /// One that gives up after fewer rounds.
+    pub(crate) fn with_fuel(functions: &'m [Function], fuel: u64) -> Machine<'m> {
+        Machine { functions, fuel }
     }
 
     /// Pays for one round of a loop.
@@ -141,28 +146,33 @@ impl<'m> Machine<'m> {
             _ => {}
         }
         let b = self.eval(&both[1], values)?;
-        let shift = || u32::try_from(b).ok().filter(|&b| b < 64);
-        let result = match op {
-            BinaryOp::Mul => a.checked_mul(b),
-            BinaryOp::Div => math::floor_div(a, b),
-            BinaryOp::Mod => math::modulo(a, b),
-            BinaryOp::Add => a.checked_add(b),
-            BinaryOp::Sub => a.checked_sub(b),
-            // A shift that loses bits is an overflow like any other.
-            BinaryOp::Shl => shift().and_then(|b| a.checked_shl(b).filter(|shifted| shifted >> b == a)),
-            BinaryOp::Shr => shift().map(|b| a >> b),
-            BinaryOp::BitAnd => Some(a & b),
-            BinaryOp::BitXor => Some(a ^ b),
-            BinaryOp::BitOr => Some(a | b),
-            BinaryOp::Eq => Some(i64::from(a == b)),
-            BinaryOp::Ne => Some(i64::from(a != b)),
-            BinaryOp::Lt => Some(i64::from(a < b)),
-            BinaryOp::Le => Some(i64::from(a <= b)),
-            BinaryOp::Gt => Some(i64::from(a > b)),
-            BinaryOp::Ge => Some(i64::from(a >= b)),
-            BinaryOp::And | BinaryOp::Or => Some(b),
-        };
-        result.ok_or_else(|| no_value(span, without_result(op, a, b)))
+        apply(op, a, b).ok_or_else(|| no_value(span, without_result(op, a, b)))
+    }
+}
+
+/// An operator's result, where it has one.
+pub(crate) fn apply(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
+    let shift = || u32::try_from(b).ok().filter(|&b| b < 64);
+    match op {
+        BinaryOp::Mul => a.checked_mul(b),
+        BinaryOp::Div => math::floor_div(a, b),
+        BinaryOp::Mod => math::modulo(a, b),
+        BinaryOp::Add => a.checked_add(b),
+        BinaryOp::Sub => a.checked_sub(b),
+        // A shift that loses bits is an overflow like any other.
+        BinaryOp::Shl => shift().and_then(|b| a.checked_shl(b).filter(|shifted| shifted >> b == a)),
+        BinaryOp::Shr => shift().map(|b| a >> b),
+        BinaryOp::BitAnd => Some(a & b),
+        BinaryOp::BitXor => Some(a ^ b),
+        BinaryOp::BitOr => Some(a | b),
+        BinaryOp::Eq => Some(i64::from(a == b)),
+        BinaryOp::Ne => Some(i64::from(a != b)),
+        BinaryOp::Lt => Some(i64::from(a < b)),
+        BinaryOp::Le => Some(i64::from(a <= b)),
+        BinaryOp::Gt => Some(i64::from(a > b)),
+        BinaryOp::Ge => Some(i64::from(a >= b)),
+        BinaryOp::And => Some(i64::from(a != 0 && b != 0)),
+        BinaryOp::Or => Some(i64::from(a != 0 || b != 0)),
     }
 }
 

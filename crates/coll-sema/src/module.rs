@@ -1,7 +1,7 @@
 //! A loaded file: what it declares, ready to be instantiated.
 
 use crate::codes;
-use crate::elaborate::elaborate;
+use crate::elaborate::{elaborate, elaborate_rank};
 use crate::resolve::with_parameters;
 use crate::resolved::{Collective, Function, GLOBAL_PARAMS, Schedule};
 use coll_base::{Diagnostic, Span};
@@ -91,6 +91,34 @@ impl Module {
 
     /// Runs schedule number `schedule` of [`Module::schedules`] and writes down its transfers.
     pub fn instantiate(&self, schedule: usize, at: &Instance) -> Result<Instantiated, Refusal> {
+        let (id, globals) = self.prepare(schedule, at)?;
+        elaborate(self, id, globals)
+    }
+
+    /// One rank's part of what [`Module::instantiate`] yields, in time and memory that do not grow with the other
+    /// ranks' parts: the transfers that begin or end at `rank`, in their order and with their steps' numbers, and the
+    /// contract's [slice](coll_contract::Contract::slice). Cuts, lines of origins and numbers of steps are the whole
+    /// program's, if it makes use of all cuts and no drop of it matters.
+    ///
+    /// None if it cannot be done for this schedule, or if the schedule has errors: these only the whole tells.
+    ///
+    /// # Errors
+    /// If the schedule does not apply, or there is no such schedule, rank count or root.
+    pub fn instantiate_rank(
+        &self,
+        schedule: usize,
+        at: &Instance,
+        rank: u32,
+    ) -> Result<Option<Instantiated>, Refusal> {
+        let (id, globals) = self.prepare(schedule, at)?;
+        if rank >= at.ranks {
+            return Ok(None);
+        }
+        elaborate_rank(self, id, globals, rank)
+    }
+
+    /// The schedule's number among all, and its globals.
+    fn prepare(&self, schedule: usize, at: &Instance) -> Result<(u32, Vec<i64>), Refusal> {
         let refuse = |diagnostic| Refusal::Errors(vec![diagnostic]);
         let Some(&id) = self.listed.get(schedule) else {
             let message =
@@ -103,7 +131,7 @@ impl Module {
         };
         let rooted = self.collectives[collective as usize].rooted;
         let globals = globals(resolved, rooted, at).map_err(|diagnostic| refuse(*diagnostic))?;
-        elaborate(self, id, globals)
+        Ok((id, globals))
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod bundle;
 pub mod library;
+mod one_rank;
 mod plans;
 mod prove;
 mod ranks;
@@ -25,6 +26,7 @@ pub mod trial;
 pub use bundle::{Bundle, BundleError};
 pub use coll_compile::Options;
 pub use coll_sema::Instance;
+pub use one_rank::{RankOutcome, RankPlanned, compile_rank};
 pub use plans::{PlanError, ReadPlan, is_plan, read_plan, read_plan_text};
 pub use prove::{Outcome, Proved, prove};
 pub use ranks::{RANKS_MAX, RankCounts};

@@ -49,10 +49,20 @@ pub fn prove(source: &Source, schedule: usize, instance: &Instance, options: &Op
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Outcome::Wrong(diagnostics);
     }
-    let compiled = match coll_compile::compile(&instantiated.program, &source.map, options) {
+    // Up to the reference the count itself decides, which is what compiling does by itself.
+    let decided = match instance.ranks > REFERENCE_RANKS_MAX {
+        true => decided(source, schedule, instance, options),
+        false => None,
+    };
+    let decided = decided.unwrap_or_else(|| Decided { options: options.clone(), why: None });
+    let mut compiled = match coll_compile::compile(&instantiated.program, &source.map, &decided.options) {
         Ok(compiled) => compiled,
         Err(diagnostic) => return Outcome::Wrong(vec![diagnostic]),
     };
+    let merge = compiled.reports.iter_mut().find(|report| report.name == "merge");
+    if let (Some(report), Some(why)) = (merge, decided.why) {
+        report.reason = why;
+    }
     drop(instantiated.program);
     let plan_proof = coll_check::plan::prove(&compiled.plan);
     diagnostics.extend(plan_proof.diagnostics);
@@ -66,4 +76,55 @@ pub fn prove(source: &Source, schedule: usize, instance: &Instance, options: &Op
         warnings: diagnostics,
         passes: compiled.reports,
     }))
+}
+
+/// The most ranks on which it is weighed whether a schedule's messages are merged. Beyond, it is done as on these:
+/// so one rank can know without the others' parts.
+pub(crate) const REFERENCE_RANKS_MAX: u32 = 16;
+
+/// Options in which nothing is left to be weighed.
+pub(crate) struct Decided {
+    pub(crate) options: Options,
+    /// How it was decided whether messages are merged, if that was decided elsewhere.
+    pub(crate) why: Option<String>,
+}
+
+/// Decides whether messages are merged, on the largest rank count up to [`REFERENCE_RANKS_MAX`] and the instance's
+/// own that the schedule applies to; one that is a power of two just if the instance's is, where there is one, as many
+/// schedules fold other counts onto a power of two first. None if there is no such count.
+pub(crate) fn decided(
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+    options: &Options,
+) -> Option<Decided> {
+    if options.merge.is_some() {
+        return Some(Decided { options: options.clone(), why: None });
+    }
+    let mut counts: Vec<u32> = (2..=instance.ranks.min(REFERENCE_RANKS_MAX)).rev().collect();
+    counts.sort_by_key(|ranks| ranks.is_power_of_two() != instance.ranks.is_power_of_two());
+    for ranks in counts {
+        let root = instance.root % ranks;
+        let small = Instance { ranks, root, params: instance.params.clone() };
+        let instantiated = match source.module.instantiate(schedule, &small) {
+            Ok(instantiated) => instantiated,
+            Err(Refusal::DoesNotApply { .. }) => continue,
+            Err(Refusal::Errors(_)) => return None,
+        };
+        let compiled = coll_compile::compile(&instantiated.program, &source.map, options).ok()?;
+        let report = compiled.reports.iter().find(|report| report.name == "merge");
+        let count = |what| {
+            let counts = report.iter().flat_map(|report| &report.counts);
+            counts.filter(|(name, _)| *name == what).map(|&(_, count)| count).sum::<u64>()
+        };
+        let merge = Some(count("after") < count("messages before"));
+        let reason = report.map_or("", |report| &report.reason);
+        let why = match (ranks == instance.ranks, reason) {
+            (true, _) => reason.to_string(),
+            (false, "") => format!("as on {ranks} ranks"),
+            (false, reason) => format!("as on {ranks} ranks: {reason}"),
+        };
+        return Some(Decided { options: Options { merge, ..options.clone() }, why: Some(why) });
+    }
+    None
 }

@@ -124,6 +124,9 @@ pub(crate) struct CompileArgs {
     /// The root
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub(crate) root: Option<u32>,
+    /// Only this rank's slice of the plan, without the other ranks' where the schedule allows it
+    #[arg(long, value_name = "R", requires = "ranks")]
+    pub(crate) rank: Option<u32>,
     #[command(flatten)]
     pub(crate) choice: Choice,
     #[command(flatten)]

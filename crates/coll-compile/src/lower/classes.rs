@@ -52,6 +52,19 @@ pub(super) fn unite(program: &Program) -> United {
     United { classes: Classes { count, table }, united, new }
 }
 
+/// The classes of one rank's part of a program, if it makes none one with another.
+pub(super) fn of_rank(program: &Program, rank: u32) -> Option<United> {
+    let contract = &program.contract;
+    let kept = program.transfers.iter().filter(|t| t.carries_data()).all(|transfer| {
+        [transfer.source, transfer.target].into_iter().all(|place| {
+            place.rank != rank
+                || program.is_scratch(place.buffer)
+                || contract.class(rank, place.buffer, place.block) == transfer.class
+        })
+    });
+    kept.then(|| United { classes: contract.classes.clone(), united: 0, new: Vec::new() })
+}
+
 fn root(parent: &mut [ClassId], mut class: ClassId) -> ClassId {
     while parent[class as usize] != class {
         let above = parent[parent[class as usize] as usize];

@@ -56,7 +56,8 @@ impl Memory {
 
     /// Starts anew for a rank. `classes` are those of the plan.
     pub(super) fn start(&mut self, contract: &Contract, rank: u32, classes: &[u32]) {
-        let row = &classes[rank as usize * self.blocks.len()..];
+        let row = if contract.only.is_some() { 0 } else { rank as usize * self.blocks.len() };
+        let row = &classes[row..];
         for (block, &class) in self.blocks.iter_mut().zip(row) {
             *block = Block { class, given: false, ensured: false, ..*block };
         }

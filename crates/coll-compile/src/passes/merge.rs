@@ -58,6 +58,21 @@ pub(crate) fn run(grouped: &mut Grouped<'_>, forced: Option<bool>) -> Merging {
     merging
 }
 
+/// Merges one rank's part of a program, where it is known that merging pays and that no two transfers of a step
+/// write one piece of any rank.
+pub(crate) fn run_of_rank(grouped: &mut Grouped<'_>) {
+    let program = &*grouped.program;
+    let transfers = &program.transfers;
+    let mut message: Vec<u32> = (0..transfers.len() as u32).collect();
+    let mut order = Vec::new();
+    for step in steps(transfers) {
+        group(transfers, step, &mut message, &mut order);
+    }
+    let shared = vec![false; transfers.len()];
+    grouped.message = message;
+    join_adjacent(grouped, &shared);
+}
+
 fn is_message(transfer: &Transfer) -> bool {
     !transfer.is_local() && transfer.kind != Kind::Drop
 }
@@ -84,26 +99,10 @@ impl Groups {
         };
         let mut order = Vec::new();
         for step in steps(transfers) {
-            groups.group(transfers, step.clone(), &mut order);
+            group(transfers, step.clone(), &mut groups.message, &mut order);
             groups.keep_order(transfers, step);
         }
         groups
-    }
-
-    /// One message for each pair of ranks and kind.
-    fn group(&mut self, transfers: &[Transfer], step: Range<usize>, order: &mut Vec<u32>) {
-        order.clear();
-        order.extend(step.filter(|&id| is_message(&transfers[id])).map(|id| id as u32));
-        let key = |id: &u32| {
-            let transfer = &transfers[*id as usize];
-            (transfer.source.rank, transfer.target.rank, transfer.kind as u8)
-        };
-        order.sort_by_key(key);
-        for message in order.chunk_by(|a, b| key(a) == key(b)) {
-            for &id in message {
-                self.message[id as usize] = message[0];
-            }
-        }
     }
 
     /// Takes back what would turn the order of reductions into one piece round.
@@ -125,6 +124,22 @@ impl Groups {
         turned.sort_unstable();
         for id in step.filter(|&id| turned.binary_search(&transfers[id].target.rank).is_ok()) {
             self.message[id] = id as u32;
+        }
+    }
+}
+
+/// One message for each pair of ranks and kind.
+fn group(transfers: &[Transfer], step: Range<usize>, message: &mut [u32], order: &mut Vec<u32>) {
+    order.clear();
+    order.extend(step.filter(|&id| is_message(&transfers[id])).map(|id| id as u32));
+    let key = |id: &u32| {
+        let transfer = &transfers[*id as usize];
+        (transfer.source.rank, transfer.target.rank, transfer.kind as u8)
+    };
+    order.sort_by_key(key);
+    for together in order.chunk_by(|a, b| key(a) == key(b)) {
+        for &id in together {
+            message[id as usize] = together[0];
         }
     }
 }

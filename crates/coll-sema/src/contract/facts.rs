@@ -5,7 +5,7 @@
 
 use crate::codes;
 use crate::eval::{Fault, Machine, Values};
-use crate::resolved::{Collective, Expr, Fact, FactBody, GLOBAL_N, Place, Reduction, Source};
+use crate::resolved::{Collective, Expr, ExprKind, Fact, FactBody, GLOBAL_N, Place, Reduction, Source};
 use crate::wording::counted;
 use coll_base::{Diagnostic, Span};
 use coll_contract::{Blocks, BufferDecl, BufferRole, Ensure, Leaf, Value, ValueId};
@@ -52,20 +52,28 @@ pub(crate) fn evaluate(
     globals: &[i64],
     machine: &mut Machine<'_>,
 ) -> Result<Facts, Fault> {
-    let locals = vec![0; collective.locals.len()];
-    let mut evaluation = Evaluation {
-        collective,
-        globals,
-        machine,
-        locals,
-        buffers: Vec::new(),
-        given: vec![None; collective.buffers.len()],
-        values: Vec::new(),
-        ids: HashMap::new(),
-        leaves: 0,
-        ensures: Vec::new(),
-        after: Vec::new(),
-    };
+    evaluate_at(collective, globals, machine, None)
+}
+
+/// The collective's buffers, and no facts.
+pub(crate) fn buffers_alone(
+    collective: &Collective,
+    globals: &[i64],
+    machine: &mut Machine<'_>,
+) -> Result<Facts, Fault> {
+    let mut evaluation = Evaluation::new(collective, globals, machine, None);
+    evaluation.buffers()?;
+    evaluation.finish()
+}
+
+/// Evaluates a collective's facts; if `only` is a rank, all that is given, and of the others those at that rank.
+pub(super) fn evaluate_at(
+    collective: &Collective,
+    globals: &[i64],
+    machine: &mut Machine<'_>,
+    only: Option<u32>,
+) -> Result<Facts, Fault> {
+    let mut evaluation = Evaluation::new(collective, globals, machine, only);
     evaluation.buffers()?;
     let is_given = |fact: &&Fact| matches!(fact.body, FactBody::Given(_));
     for fact in collective.facts.iter().filter(is_given) {
@@ -85,6 +93,8 @@ struct Evaluation<'e, 'm> {
     collective: &'e Collective,
     globals: &'e [i64],
     machine: &'e mut Machine<'m>,
+    /// The rank whose facts are asked for, if not all are.
+    only: Option<u32>,
     locals: Vec<i64>,
     buffers: Vec<BufferDecl>,
     /// The `(rank, block)` pairs of buffers that a `given` names.
@@ -96,7 +106,29 @@ struct Evaluation<'e, 'm> {
     after: Vec<(u32, u32)>,
 }
 
-impl<'e> Evaluation<'e, '_> {
+impl<'e, 'm> Evaluation<'e, 'm> {
+    fn new(
+        collective: &'e Collective,
+        globals: &'e [i64],
+        machine: &'e mut Machine<'m>,
+        only: Option<u32>,
+    ) -> Evaluation<'e, 'm> {
+        Evaluation {
+            collective,
+            globals,
+            machine,
+            only,
+            locals: vec![0; collective.locals.len()],
+            buffers: Vec::new(),
+            given: vec![None; collective.buffers.len()],
+            values: Vec::new(),
+            ids: HashMap::new(),
+            leaves: 0,
+            ensures: Vec::new(),
+            after: Vec::new(),
+        }
+    }
+
     fn ranks(&self) -> i64 {
         self.globals[GLOBAL_N]
     }
@@ -146,6 +178,10 @@ impl<'e> Evaluation<'e, '_> {
             }
             None => (0, self.ranks()),
         };
+        let (low, end) = match self.only.map(i64::from) {
+            Some(only) if names_rank(fact, slot) => (low.max(only), end.min(only.saturating_add(1))),
+            _ => (low, end),
+        };
         for value in low..end {
             self.machine.spend(fact.span)?;
             self.locals[slot as usize] = value;
@@ -157,6 +193,12 @@ impl<'e> Evaluation<'e, '_> {
     /// A fact for one set of values of its variables.
     fn instance(&mut self, fact: &Fact, once: &mut Option<Vec<ValueId>>) -> Result<(), Fault> {
         let rank = self.rank(&fact.at)?;
+        if let Some(only) = self.only
+            && !matches!(fact.body, FactBody::Given(_))
+            && self.rank(concerned(fact))? != only
+        {
+            return Ok(());
+        }
         match &fact.body {
             FactBody::Given(place) => self.give(rank, place),
             FactBody::Copy(place, source) => {
@@ -385,6 +427,20 @@ impl<'e> Evaluation<'e, '_> {
             after: self.after,
         })
     }
+}
+
+/// The rank whose fact it is: the one that must hold something, or that must wait.
+fn concerned(fact: &Fact) -> &Expr {
+    match &fact.body {
+        FactBody::After(later, _) => later,
+        _ => &fact.at,
+    }
+}
+
+/// Whether a variable of a fact is the rank whose fact it is.
+fn names_rank(fact: &Fact, slot: u32) -> bool {
+    !matches!(fact.body, FactBody::Given(_))
+        && matches!(concerned(fact).kind, ExprKind::Local(local) if local == slot)
 }
 
 fn too_large(span: Span, what: &str) -> Fault {

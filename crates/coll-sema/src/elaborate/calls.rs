@@ -10,7 +10,7 @@ use super::groups::check_rank;
 use super::views::{Selection, too_many};
 use super::{DEPTH_MAX, Elaborator, Running, Stop, TRANSFERS_MAX, collective_of};
 use crate::codes;
-use crate::contract::{Facts, evaluate};
+use crate::contract::{Facts, buffers_alone, evaluate};
 use crate::eval::Fault;
 use crate::resolved::{Call, Collective, GLOBAL_PARAMS, GLOBAL_ROOT, Storage};
 use crate::wording::counted;
@@ -27,11 +27,18 @@ impl<'m> Elaborator<'m> {
         let prepared = self.prepare(frame, call).map_err(|fault| self.stop(*fault))?;
         let Some((mut inner, facts)) = prepared else { return Ok(()) };
         self.running.push(Running { schedule: call.schedule, ranks: inner.ranks() as u32, call: call.span });
+        let schedule = inner.schedule;
+        if self.only.is_some() {
+            // The drops of a right program do not matter; their lines are there all the same.
+            self.trace.origin(call.span);
+            self.block(&mut inner, &schedule.body)?;
+            self.running.pop();
+            return Ok(());
+        }
         let outside = Outside::new(&inner, &facts, self.root_of(&inner));
         self.drops(&outside, call.span, |buffer, position, block| {
             facts.given[buffer].contains(position, block)
         })?;
-        let schedule = inner.schedule;
         self.block(&mut inner, &schedule.body)?;
         self.drops(&outside, call.span, |buffer, position, block| {
             facts.is_ensured(position, buffer as u32, block)
@@ -77,7 +84,9 @@ impl<'m> Elaborator<'m> {
         }
         self.refuse_overlap(call, collective, &blocks)?;
         let members = group.iter().map(|&position| frame.members[position as usize]).collect();
-        Ok(Some((Frame::new(schedule, collective, globals, members, blocks), facts)))
+        let mut inner = Frame::new(schedule, collective, globals, members, blocks);
+        inner.find(self.only.as_ref().map(|only| only.rank));
+        Ok(Some((inner, facts)))
     }
 
     /// A schedule may call itself, directly or not, on a smaller group only.
@@ -109,7 +118,12 @@ impl<'m> Elaborator<'m> {
         if let Some(facts) = self.facts.get(&key) {
             return Ok(facts.clone());
         }
-        let facts = Rc::new(evaluate(collective, globals, &mut self.machine)?);
+        // Without drops, nothing but the buffers is asked for.
+        let facts = match &self.only {
+            None => evaluate(collective, globals, &mut self.machine)?,
+            Some(_) => buffers_alone(collective, globals, &mut self.machine)?,
+        };
+        let facts = Rc::new(facts);
         self.facts.insert(key, facts.clone());
         Ok(facts)
     }
@@ -195,9 +209,7 @@ impl<'m> Elaborator<'m> {
                         self.report(*too_many(span));
                         return Err(Stop::Failed);
                     }
-                    let row = rank as usize * self.width as usize;
-                    let class = row + (self.first_blocks[buffer as usize] + block) as usize;
-                    let class = self.contract.classes.table[class];
+                    let class = self.class_of(place);
                     let (source, target) = (place, place);
                     self.transfers.push(Transfer {
                         kind: Kind::Drop,

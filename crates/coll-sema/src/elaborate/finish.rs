@@ -20,6 +20,7 @@ impl Elaborator<'_> {
         rooted: bool,
         globals: Vec<i64>,
     ) -> Result<Instantiated, Refusal> {
+        let only = self.only.as_ref().map(|only| only.rank);
         if self.transfers.iter().any(|transfer| transfer.kind == Kind::Drop) && self.sink.is_empty() {
             let numbers = Numbers::of(&self.transfers, &self.cutter);
             keep_drops_that_matter(
@@ -30,8 +31,13 @@ impl Elaborator<'_> {
                 &numbers,
             );
         }
-        self.leave_out_empty_steps();
-        let numbers = Numbers::of(&self.transfers, &self.cutter);
+        if only.is_none() {
+            self.leave_out_empty_steps();
+        }
+        let numbers = match only {
+            None => Numbers::of(&self.transfers, &self.cutter),
+            Some(_) => Numbers::all(&self.cutter),
+        };
         for transfer in self.transfers.iter_mut().filter(|transfer| transfer.kind != Kind::Signal) {
             (transfer.low, transfer.high) = (numbers.piece(transfer.low), numbers.piece(transfer.high));
         }
@@ -51,7 +57,10 @@ impl Elaborator<'_> {
             params: params.map(|(param, &value)| (param.name.clone(), value)).collect(),
             root: globals[GLOBAL_ROOT] as u32,
             rooted,
-            contract: self.contract,
+            contract: match only {
+                Some(rank) => self.contract.slice(rank),
+                None => self.contract,
+            },
             scratch: self.scratch,
             cuts: numbers.cuts,
             steps: self.steps,
@@ -60,7 +69,7 @@ impl Elaborator<'_> {
             origins: self.trace.into_origins(),
             tune: self.tune,
         };
-        debug_assert_eq!(coll_ir::verify(&program), Ok(()));
+        debug_assert!(only.is_some() || coll_ir::verify(&program) == Ok(()));
         Ok(Instantiated { program, warnings: self.warnings.into_diagnostics() })
     }
 
@@ -212,6 +221,15 @@ impl Numbers {
         for transfer in transfers.iter().filter(|transfer| transfer.kind != Kind::Signal) {
             (used[transfer.low as usize], used[transfer.high as usize]) = (true, true);
         }
+        Numbers::where_used(&used, cutter)
+    }
+
+    /// Those that were made, which are used if other ranks' transfers use what this one's do not.
+    fn all(cutter: &Cutter) -> Numbers {
+        Numbers::where_used(&vec![true; cutter.len()], cutter)
+    }
+
+    fn where_used(used: &[bool], cutter: &Cutter) -> Numbers {
         let mut sorted: Vec<Cut> = (0..cutter.len() as Cut).filter(|&cut| used[cut as usize]).collect();
         sorted.sort_by_key(|&cut| cutter.fraction(cut));
         let mut of = vec![0; cutter.len()];

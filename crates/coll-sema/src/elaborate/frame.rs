@@ -19,6 +19,8 @@ pub(super) struct Frame<'m> {
     pub(super) buffers: Vec<FrameBuffer>,
     /// Chunks of each block.
     pub(super) cells: u32,
+    /// The position of the rank that is asked for alone, if it is a member.
+    pub(super) own: Option<u32>,
     /// In order of the schedule's scratch names; those not yet declared are missing.
     pub(super) scratch: Vec<FrameScratch>,
 }
@@ -57,6 +59,16 @@ pub(super) struct FrameScratch {
     pub(super) extents: Rc<[u32]>,
     /// What each slot holds: by position, then slot.
     pub(super) held: Vec<Held>,
+    /// The positions whose slots are followed.
+    pub(super) positions: std::ops::Range<u32>,
+}
+
+impl FrameScratch {
+    /// Where a slot is in `held`, if it is followed.
+    pub(super) fn at(&self, position: u32, slot: u32) -> Option<usize> {
+        let row = self.positions.contains(&position).then(|| position - self.positions.start)?;
+        Some(row as usize * self.slots as usize + slot as usize)
+    }
 }
 
 /// What a slot holds.
@@ -124,10 +136,25 @@ impl<'m> Frame<'m> {
         }
         let buffers = blocks.into_iter().map(|blocks| FrameBuffer { blocks, extents: Rc::new([]) }).collect();
         let locals = vec![0; schedule.locals.len()];
-        let mut frame =
-            Frame { schedule, collective, globals, locals, members, buffers, cells: 1, scratch: Vec::new() };
+        let mut frame = Frame {
+            schedule,
+            collective,
+            globals,
+            locals,
+            members,
+            buffers,
+            cells: 1,
+            own: None,
+            scratch: Vec::new(),
+        };
         frame.index_by(&[1]);
         frame
+    }
+
+    /// Looks up the position of the rank that is asked for alone.
+    pub(super) fn find(&mut self, only: Option<u32>) {
+        let position = only.and_then(|rank| self.members.iter().position(|&member| member == rank));
+        self.own = position.map(|position| position as u32);
     }
 
     pub(super) fn ranks(&self) -> i64 {

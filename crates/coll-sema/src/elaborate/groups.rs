@@ -4,7 +4,7 @@ use super::Elaborator;
 use super::frame::Frame;
 use crate::codes;
 use crate::eval::Fault;
-use crate::resolved::{Expr, Group};
+use crate::resolved::{Expr, Group, Range};
 use coll_base::{Diagnostic, Span};
 
 impl<'m> Elaborator<'m> {
@@ -13,14 +13,9 @@ impl<'m> Elaborator<'m> {
         let (listed, span) = match group {
             None => return Ok((0..frame.ranks() as u32).collect()),
             Some(Group::Range(range)) => {
-                let (low, end) = self.machine.bounds(range, frame.values())?;
-                if low >= end {
-                    return Ok(Vec::new());
-                }
-                // Before the list is made, as it may be long.
-                check_rank(low, frame.ranks(), range.low.span)?;
-                check_rank(end - 1, frame.ranks(), range.high.span)?;
-                return Ok((low as u32..end as u32).collect());
+                // Checked before the list is made, as it may be long.
+                let (low, end) = self.range_of_ranks(frame, range)?;
+                return Ok((low..end).collect());
             }
             Some(Group::List(members)) => {
                 let listed = members.iter().map(|member| Ok((self.position(frame, member)?, member.span)));
@@ -33,6 +28,17 @@ impl<'m> Elaborator<'m> {
         };
         let check = |value| Ok((check_rank(value, frame.ranks(), span)?, span));
         distinct(listed.into_iter().map(check).collect::<Result<Vec<_>, Fault>>()?, frame.ranks())
+    }
+
+    /// The first position of a range and the one after its last; equal if it has none.
+    pub(super) fn range_of_ranks(&mut self, frame: &Frame<'m>, range: &Range) -> Result<(u32, u32), Fault> {
+        let (low, end) = self.machine.bounds(range, frame.values())?;
+        if low >= end {
+            return Ok((0, 0));
+        }
+        let first = check_rank(low, frame.ranks(), range.low.span)?;
+        let last = check_rank(end - 1, frame.ranks(), range.high.span)?;
+        Ok((first, last + 1))
     }
 
     /// The position that an expression names.

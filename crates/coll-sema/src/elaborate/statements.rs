@@ -136,11 +136,17 @@ impl<'m> Elaborator<'m> {
             let message = format!("more than {CHUNKS_MAX} calls with scratch");
             return Err(Box::new(Diagnostic::new(codes::TOO_LARGE, span, message)));
         }
+        let positions = match (&self.only, frame.own) {
+            (None, _) => 0..frame.ranks() as u32,
+            (Some(_), Some(own)) => own..own + 1,
+            (Some(_), None) => 0..0,
+        };
         frame.scratch.push(FrameScratch {
             buffer: (self.contract.buffers.len() + self.scratch.len()) as u32,
             slots: slots as u32,
             extents: if written.is_empty() { [1].into() } else { written.as_slice().into() },
-            held: vec![Held::Nothing; (slots * frame.ranks() as u64) as usize],
+            held: vec![Held::Nothing; slots as usize * positions.len()],
+            positions,
         });
         let name = frame.schedule.scratch[id as usize].clone();
         self.scratch.push(Scratch { name, slots: slots as u32, extents: written });

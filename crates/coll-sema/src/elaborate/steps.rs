@@ -4,7 +4,7 @@
 use super::frame::Frame;
 use super::{Elaborator, Stop};
 use crate::codes;
-use crate::resolved::{Step, StepStmt};
+use crate::resolved::{Each, Step, StepStmt};
 use coll_base::Span;
 
 impl<'m> Elaborator<'m> {
@@ -18,18 +18,30 @@ impl<'m> Elaborator<'m> {
 
     fn step_ranks(&mut self, frame: &mut Frame<'m>, step: &'m Step) -> Result<(), Stop> {
         let Some(each) = &step.each else { return self.step_block(frame, &step.body) };
-        let positions = self.group(frame, &each.group).map_err(|fault| self.stop(*fault))?;
-        let name = self.trace.name(&each.var.name);
-        for position in positions {
-            self.trace.push(name, i64::from(position));
-            frame.locals[each.var.slot as usize] = i64::from(position);
-            let paid = self.machine.spend(step.span);
-            let holds = paid.and_then(|()| self.machine.holds(&each.condition, frame.values()));
-            if holds.map_err(|fault| self.stop(*fault))? {
-                self.step_block(frame, &step.body)?;
-            }
-            self.trace.pop();
+        if self.only.is_some() {
+            return self.step_of_one(frame, step, each);
         }
+        let positions = self.group(frame, &each.group).map_err(|fault| self.stop(*fault))?;
+        positions.into_iter().try_for_each(|position| self.round(frame, step, each, position))
+    }
+
+    /// A step for one value of its variable.
+    pub(super) fn round(
+        &mut self,
+        frame: &mut Frame<'m>,
+        step: &'m Step,
+        each: &'m Each,
+        position: u32,
+    ) -> Result<(), Stop> {
+        let name = self.trace.name(&each.var.name);
+        self.trace.push(name, i64::from(position));
+        frame.locals[each.var.slot as usize] = i64::from(position);
+        let paid = self.machine.spend(step.span);
+        let holds = paid.and_then(|()| self.machine.holds(&each.condition, frame.values()));
+        if holds.map_err(|fault| self.stop(*fault))? {
+            self.step_block(frame, &step.body)?;
+        }
+        self.trace.pop();
         Ok(())
     }
 
@@ -65,7 +77,8 @@ impl<'m> Elaborator<'m> {
         for (scratch, at, held) in self.written.drain(..) {
             frame.scratch[scratch as usize].held[at] = held;
         }
-        if self.transfers.len() == first {
+        let elsewhere = self.only.as_mut().is_some_and(|only| std::mem::take(&mut only.moves));
+        if self.transfers.len() == first && !elsewhere {
             return;
         }
         if !self.senders.is_sorted() {

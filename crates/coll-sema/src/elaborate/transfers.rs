@@ -33,7 +33,15 @@ impl<'m> Elaborator<'m> {
             Some(to) => self.position(frame, to)?,
             None => from,
         };
+        let concerns = self.concerns(frame, from, to);
+        if !concerns && self.is_known(transfer) {
+            return Ok(());
+        }
         let Some(source) = &transfer.source else {
+            self.saw(transfer, true);
+            if !concerns {
+                return Ok(());
+            }
             let token = |position: u32| Place { rank: frame.members[position as usize], buffer: 0, block: 0 };
             let origin = self.trace.origin(transfer.span);
             let nothing = Part { class: 0, low: 0, high: 0 };
@@ -45,8 +53,12 @@ impl<'m> Elaborator<'m> {
             Some(target) => self.select(frame, target)?,
             None => source.clone(),
         };
-        let ends = Ends { from, to, origin: self.trace.origin(transfer.span) };
         let (reads, writes) = (source.cells.len(), target.cells.len());
+        self.saw(transfer, reads > 0 && writes > 0);
+        if !concerns {
+            return Ok(());
+        }
+        let ends = Ends { from, to, origin: self.trace.origin(transfer.span) };
         if reads == writes {
             for i in 0..reads {
                 self.chunk(frame, transfer, ends, (&source, i..i + 1), (&target, i..i + 1))?;
@@ -115,17 +127,15 @@ impl<'m> Elaborator<'m> {
                         (cell / u64::from(frame.cells), (cell % u64::from(frame.cells)) as usize);
                     for region in &frame.buffers[buffer as usize].blocks[block as usize] {
                         let place = Place { rank, buffer: region.buffer, block: region.block };
-                        let row = rank as usize * self.width as usize;
-                        let class = row + (self.first_blocks[place.buffer as usize] + place.block) as usize;
-                        let class = self.contract.classes.table[class];
+                        let class = self.class_of(place);
                         let part = Part { class, low: region.cuts[cell], high: region.cuts[cell + 1] };
                         push_run(runs, Run { place, part }, joins);
                     }
                 }
                 Storage::Scratch(scratch) => {
                     let own = &frame.scratch[scratch as usize];
-                    let held = &own.held[position as usize * own.slots as usize + cell as usize];
-                    let Some(parts) = held.parts() else {
+                    let held = own.at(position, cell as u32).map(|at| &own.held[at]);
+                    let Some(parts) = held.and_then(Held::parts) else {
                         return Err(empty_slot(frame, transfer, selection.storage, cell, position));
                     };
                     let block = |k: u32| cell as u32 + k * own.slots;
@@ -160,7 +170,9 @@ impl<'m> Elaborator<'m> {
             [read] => Held::One(read.part),
             _ => Held::Many(reads.iter().map(|read| read.part).collect()),
         };
-        self.written.push((scratch, ends.to as usize * own.slots as usize + slot as usize, held));
+        if let Some(at) = own.at(ends.to, slot as u32) {
+            self.written.push((scratch, at, held));
+        }
         Ok(())
     }
 

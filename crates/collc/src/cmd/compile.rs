@@ -5,7 +5,7 @@ use crate::cmd::check::{report, sweep::sweep};
 use crate::cmd::target;
 use crate::failure::Failure;
 use crate::{output, render};
-use coll::{Bundle, Outcome, Proved, RankCounts, Source};
+use coll::{Bundle, Outcome, Proved, RankCounts, RankOutcome, Source};
 use coll_compile::Options;
 use coll_sema::{Instance, Refusal};
 use std::path::{Path, PathBuf};
@@ -44,9 +44,16 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
             .help(format!("roots are 0..={}", ranks - 1)));
     }
     let instance = Instance { ranks, root, params: args.choice.define.clone() };
-    match args.emit {
-        Some(Emit::Program | Emit::Graph | Emit::Dot) => emit_program(args, &source, schedule, &instance),
-        _ => plan(args, &source, schedule, &instance, &options),
+    match (args.emit, args.rank) {
+        (Some(Emit::Program | Emit::Graph | Emit::Dot), Some(rank)) => Err(Failure::unusable(format!(
+            "`--rank {rank}` goes with a plan, and not with the program of all ranks"
+        ))
+        .help("leave `--rank` out, or print the slice with `--emit plan`")),
+        (_, Some(rank)) => slice(args, &source, schedule, (&instance, rank), &options),
+        (Some(Emit::Program | Emit::Graph | Emit::Dot), None) => {
+            emit_program(args, &source, schedule, &instance)
+        }
+        (_, None) => plan(args, &source, schedule, &instance, &options),
     }
 }
 
@@ -127,6 +134,52 @@ fn plan(
     emit(args, &text)
 }
 
+/// One rank's slice of a plan.
+fn slice(
+    args: &CompileArgs,
+    source: &Source,
+    schedule: usize,
+    (instance, rank): (&Instance, u32),
+    options: &Options,
+) -> Result<ExitCode, Failure> {
+    let ranks = instance.ranks;
+    if rank >= ranks {
+        return Err(Failure::unusable(format!("rank {rank} is no rank among {ranks}"))
+            .help(format!("ranks are 0..={}", ranks - 1)));
+    }
+    let info = &source.schedules()[schedule];
+    let name = format!("{}.{}", info.collective, info.name);
+    let planned = match coll::compile_rank(source, schedule, instance, rank, options) {
+        RankOutcome::Right(planned) => planned,
+        RankOutcome::DoesNotApply { reason, .. } => {
+            return Err(Failure::wrong(format!("{name} does not apply to {ranks} ranks: {reason}")));
+        }
+        RankOutcome::Wrong(diagnostics) => {
+            target::show(source, &diagnostics);
+            return Err(Failure::wrong(format!("{name} is wrong for {ranks} ranks")));
+        }
+    };
+    target::show(source, &planned.warnings);
+    let plan = &planned.plan;
+    match args.emit {
+        Some(Emit::Plan) => return emit(args, &coll_plan::to_text(plan)),
+        Some(Emit::Json) => return emit(args, &coll_plan::to_json(plan)),
+        _ => {}
+    }
+    let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "plan"));
+    output::write_file(&path, &coll_plan::to_bytes(plan))?;
+    let ops: usize = plan.ranks.iter().map(|rank| rank.ops.len()).sum();
+    let how = match planned.alone {
+        true => "compiled by itself; the schedule was proved on smaller rank counts",
+        false => "cut off the whole plan, which was proved",
+    };
+    output::print(&format!(
+        "{name}, rank {rank} of {ranks}: {ops} operations, {how}\nwrote {}\n",
+        path.display()
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn summary(proved: &Proved, path: &Path) -> String {
     let plan = &proved.plan;
     let ops: usize = plan.ranks.iter().map(|rank| rank.ops.len()).sum();
@@ -150,7 +203,8 @@ fn bundle(
 ) -> Result<ExitCode, Failure> {
     let ranks = RankCounts::range(*BUNDLE_RANKS.start(), *BUNDLE_RANKS.end());
     let sweeps = [sweep(source, schedule, &ranks, None, &args.choice.define, options)?];
-    target::show(source, &report::diagnostics(source, &sweeps));
+    // The file's own have been shown.
+    target::show(source, &report::diagnostics(source, &sweeps)[source.diagnostics.len()..]);
     let text = report::text(source, &sweeps);
     if !sweeps[0].ok() {
         output::print(&text)?;
