@@ -120,6 +120,7 @@ fn is_trusted(source: &Source, schedule: usize, instance: &Instance, options: &O
 }
 
 #[cfg(test)]
+#[allow(clippy::print_stdout, reason = "tests say what they went through")]
 mod tests {
     use super::*;
     use crate::library;
