@@ -208,6 +208,41 @@ fn compile_as_the_readme_has_it() {
 }
 
 #[test]
+fn one_ranks_own_part_is_the_slice_of_the_whole() {
+    let part = stdout(&run(&["compile", RING, "--ranks", "33", "--rank", "17", "--emit", "plan"]));
+    let whole = stdout(&run(&["compile", RING, "--ranks", "33", "--emit", "plan"]));
+    let own = |text: &str| {
+        text.split("\nrank 17\n").nth(1).map(|own| own.split("\nrank ").next().map(str::to_string))
+    };
+    assert!(own(&part).is_some(), "{part}");
+    assert_eq!(own(&part), own(&whole));
+    refused(&["compile", RING, "--ranks", "4", "--rank", "4"], 2, "rank 4");
+}
+
+#[test]
+fn a_schedule_is_not_overwritten_by_its_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = fs::read(root().join(RING)).expect("the example is there");
+    let path = file(&folder, "mine.coll", &text);
+    refused(&["compile", &path, "--ranks", "2", "-o", &path], 2, "overwrite");
+    assert_eq!(fs::read(&path).expect("it is there"), text);
+}
+
+#[test]
+fn plans_are_checked_in_every_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (emit, name) in [("plan", "x.txt"), ("json", "x.json")] {
+        let path = folder.path().join(name).display().to_string();
+        assert!(run(&["compile", RING, "--ranks", "3", "--emit", emit, "-o", &path]).status.success());
+        let output = run(&["check", &path, "--format", "json"]);
+        assert_eq!(json(&output)["ok"], true, "{emit}: {}", stderr(&output));
+    }
+    let damaged = file(&folder, "y.json", b"{\"name\": 3}");
+    refused(&["check", &damaged], 2, "y.json");
+    refused(&["run", &damaged], 2, "y.json");
+}
+
+#[test]
 fn every_stage_can_be_printed() {
     for (stage, word) in [
         ("ast", "Schedule"),

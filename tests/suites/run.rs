@@ -1,5 +1,5 @@
-//! Schedules run in one process over a seeded world of ranks that delivers bytes in any order and amount, and over
-//! real sockets: every element against a serial oracle, with inputs that differ by rank and index.
+//! Schedules run in one process over a seeded world of ranks that delivers bytes in any order and amount: every
+//! element against a serial oracle, with inputs that differ by rank and index. Real sockets are `cli.rs`'s.
 
 mod support;
 
