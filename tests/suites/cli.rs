@@ -190,6 +190,8 @@ fn compile_as_the_readme_has_it() {
     let output = run(&["run", &bundle, "--ranks", "3", "--bytes", "28", "--format", "json"]);
     assert_eq!(json(&output)["ok"], true, "{}", stderr(&output));
 
+    assert!(run(&["check", &bundle, "--ranks", "5"]).status.success());
+
     let plan = folder.path().join("x.plan").display().to_string();
     assert!(run(&["compile", RING, "--ranks", "3", "-o", &plan]).status.success());
     let output = run(&["run", &plan, "--bytes", "1000", "--format", "json"]);

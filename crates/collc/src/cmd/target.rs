@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::{output, render};
-use coll::{Source, library};
+use coll::{Bundle, Source, library};
 use coll_base::Diagnostic;
 use coll_sema::ScheduleInfo;
 use std::path::Path;
@@ -12,10 +12,18 @@ pub(crate) fn names_a_file(target: &str) -> bool {
     Path::new(target).exists() || target.contains(['/', '\\']) || target.ends_with(".coll")
 }
 
-/// Opens a schedule file or a schedule of the library. What is wrong with it is in its diagnostics.
+/// Opens a schedule file, a bundle, or a schedule of the library. What is wrong with it is in its diagnostics.
 pub(crate) fn open(target: &str) -> Result<Source, Failure> {
     if names_a_file(target) {
-        return Ok(Source::read(Path::new(target))?);
+        let text = coll::read_text(Path::new(target))?;
+        if !Bundle::is_bundle(&text) {
+            return Ok(Source::from_text(target, text));
+        }
+        let bundle = Bundle::from_json(&text);
+        return match bundle {
+            Ok(bundle) => Ok(bundle.source()),
+            Err(error) => Err(Failure::unusable(format!("`{target}`: {error}"))),
+        };
     }
     let (operation, algorithm) = match target.split_once('.') {
         Some((operation, algorithm)) => (operation, Some(algorithm)),
