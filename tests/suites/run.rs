@@ -215,3 +215,42 @@ fn b056_more_ranks_than_a_byte_counts() {
         assert_eq!(plan.contract.ensures_of(ranks - 1).len(), ranks as usize);
     }
 }
+
+/// Known fault B002: a two-level all-reduce of 8 elements over nodes of 6 ranks.
+#[test]
+fn b002_two_levels_and_fewer_elements_than_pieces() {
+    let source = Source::builtin("allreduce", "two_level").expect("it is in the library");
+    let instance = coll::Instance { ranks: 12, root: 0, params: vec![("local".into(), 6)] };
+    let coll::Outcome::Right(proved) = coll::prove(&source, 0, &instance, &coll::Options::default()) else {
+        panic!("two_level keeps its contract on 2 nodes of 6");
+    };
+    let seed = seed();
+    for in_place in [false, true] {
+        check(&proved.plan, Case { elements: 8, in_place, seed, ..Case::new(RedOp::Sum, DType::F32) });
+    }
+}
+
+/// Known faults B017 and B018: every all-reduce in place, a sum and a minimum.
+#[test]
+fn b017_b018_every_allreduce_in_place() {
+    let seed = seed();
+    for entry in coll::library::entries().filter(|entry| entry.collective == "allreduce") {
+        let Some(plan) = library_plan(&entry, 4, 0) else { continue };
+        for op in [RedOp::Sum, RedOp::Min] {
+            check(&plan, Case { elements: 33, in_place: true, seed, ..Case::new(op, DType::F64) });
+        }
+    }
+}
+
+/// Known fault B112: the first call is a large one.
+#[test]
+fn b112_the_first_call_is_large() {
+    let seed = seed();
+    for entry in coll::library::entries().filter(|entry| entry.collective == "alltoall") {
+        let Some(plan) = library_plan(&entry, 4, 0) else { continue };
+        check(
+            &plan,
+            Case { elements: 1 << 17, link_bytes: 1 << 16, seed, ..Case::new(RedOp::Sum, DType::I32) },
+        );
+    }
+}
