@@ -38,10 +38,31 @@ fn check(entry: &library::Entry) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Schedules that keep operands in rank order, in the program and in the plan, for every count and root.
+const ORDERED: [&str; 12] = [
+    "allreduce.butterfly",
+    "allreduce.one_shot",
+    "allreduce.recursive_doubling",
+    "allreduce.reduce_broadcast",
+    "allreduce.two_shot",
+    "exscan.chain",
+    "exscan.doubling",
+    "reduce.chain",
+    "reduce.linear",
+    "reduce_scatter.direct",
+    "scan.chain",
+    "scan.doubling",
+];
+
 /// False if a `require` excludes the rank count.
 fn prove(source: &Source, schedule: usize, ranks: u32, root: u32) -> Result<bool, Failed> {
     let instance = Instance { ranks, root, params: Vec::new() };
     match coll::prove(source, schedule, &instance, &Default::default()) {
+        Outcome::Right(proved)
+            if !proved.properties.ordered && ORDERED.contains(&proved.plan.name.as_str()) =>
+        {
+            Err(format!("n = {ranks}, root = {root}: operands are not in rank order").into())
+        }
         Outcome::Right(proved) if proved.warnings.is_empty() => Ok(true),
         Outcome::Right(proved) => Err(format!("n = {ranks}, root = {root}: {:#?}", proved.warnings).into()),
         Outcome::DoesNotApply { .. } => Ok(false),

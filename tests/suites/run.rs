@@ -164,6 +164,29 @@ fn b031_an_ordered_operator_keeps_rank_order() {
     }
 }
 
+/// The plan's own proof knows the order of operands: each reduction turned round is seen.
+#[test]
+fn a_plan_with_operands_turned_round_is_not_ordered() {
+    use coll_plan::Action;
+    let entry = coll::library::entry("scan", "doubling").expect("it is in the library");
+    let plan = library_plan(&entry, 5, 0).expect("it applies");
+    assert!(coll_check::plan::prove(&plan).ordered);
+    let mut turned_round = 0;
+    for rank in 0..5 {
+        for op in 0..plan.ranks[rank].ops.len() {
+            let mut turned = plan.clone();
+            match &mut turned.ranks[rank].ops[op].action {
+                Action::RecvReduce { left, .. } | Action::Reduce { left } => *left = !*left,
+                _ => continue,
+            }
+            let proof = coll_check::plan::prove(&turned);
+            assert!(proof.diagnostics.is_empty() && !proof.ordered, "rank {rank}, op {op}");
+            turned_round += 1;
+        }
+    }
+    assert!(turned_round > 4);
+}
+
 /// Known fault B034: one rank alone.
 #[test]
 fn b034_one_rank_alone() {

@@ -37,11 +37,19 @@ pub struct PlanProof {
     pub min_slots: u32,
     /// It runs to its end even if every send waits for its receive.
     pub rendezvous: bool,
+    /// Every reduction keeps the operands in the contract's order, so that operators that do not commute are served.
+    /// False for a plan that is refused.
+    pub ordered: bool,
 }
 
 /// Proves a whole plan, or tells what is wrong with it.
 pub fn prove(plan: &Plan) -> PlanProof {
-    let refused = |diagnostic| PlanProof { diagnostics: vec![diagnostic], min_slots: 0, rendezvous: false };
+    let refused = |diagnostic| PlanProof {
+        diagnostics: vec![diagnostic],
+        min_slots: 0,
+        rendezvous: false,
+        ordered: false,
+    };
     if let Err(error) = coll_plan::verify(plan) {
         return refused(error.diagnostic());
     }
@@ -51,17 +59,23 @@ pub fn prove(plan: &Plan) -> PlanProof {
     };
     let messages = match pairing::pair(&whole) {
         Ok(messages) => messages,
-        Err(diagnostics) => return PlanProof { diagnostics, min_slots: 0, rendezvous: false },
+        Err(diagnostics) => {
+            return PlanProof { diagnostics, min_slots: 0, rendezvous: false, ordered: false };
+        }
     };
     let progress = progress::progress(&whole, &messages);
     let mut diagnostics = progress.diagnostics;
+    let mut ordered = false;
     // A plan that stops has no end to speak of, and its memory is in disorder for that reason alone.
     if !progress.order.is_empty() || whole.op_count() == 0 {
-        diagnostics.extend(values::check(&whole, &messages, &progress.order));
+        let (told, in_order) = values::check(&whole, &messages, &progress.order);
+        ordered = in_order && told.is_empty();
+        diagnostics.extend(told);
         diagnostics.extend(races::check(&whole, &messages, &progress.order));
         diagnostics.extend(entries::check(&whole, &messages, &progress.order));
     }
-    PlanProof { diagnostics, min_slots: progress.min_slots, rendezvous: progress.rendezvous }
+    let (min_slots, rendezvous) = (progress.min_slots, progress.rendezvous);
+    PlanProof { diagnostics, min_slots, rendezvous, ordered }
 }
 
 #[cfg(test)]

@@ -70,7 +70,11 @@ pub fn prove(source: &Source, schedule: usize, instance: &Instance, options: &Op
         return Outcome::Wrong(diagnostics);
     }
     Outcome::Right(Box::new(Proved {
-        properties: proof.properties,
+        // What is promised of order is what both proofs found.
+        properties: Properties {
+            ordered: proof.properties.ordered && plan_proof.ordered,
+            ..proof.properties
+        },
         plan: compiled.plan,
         min_slots: plan_proof.min_slots,
         warnings: diagnostics,

@@ -32,12 +32,13 @@ impl Sums {
         self.leaves
     }
 
+    /// `a ⊕ b`, in this order.
     pub(super) fn sum(&mut self, key: OpKey, a: Symbol, b: Symbol) -> Symbol {
         if a == SPOILT || b == SPOILT {
             return SPOILT;
         }
         let next = self.leaves + self.parts.len() as u32;
-        let sum = *self.known.entry((a.min(b), a.max(b))).or_insert(next);
+        let sum = *self.known.entry((a, b)).or_insert(next);
         if sum == next {
             self.parts.push((a, b));
             self.made_by.push(key);

@@ -19,8 +19,9 @@ use coll_contract::Leaf;
 use coll_plan::{Action, Region, Run, Shape, Store};
 use std::collections::HashMap;
 
-/// Runs the plan in `order` on symbols and compares what is there at the end with what was promised.
-pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> Vec<Diagnostic> {
+/// Runs the plan in `order` on symbols and compares what is there at the end with what was promised. Says besides whether
+/// every reduction keeps the order of its promise.
+pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> (Vec<Diagnostic>, bool) {
     let mut run = SymbolRun::new(whole);
     let mut under_way: HashMap<u32, Vec<Symbol>> = HashMap::new();
     let mut spare: Vec<Vec<Symbol>> = Vec::new();
@@ -47,13 +48,18 @@ pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> Vec<
         if !op.operand.is_empty() {
             run.read(key, op.operand, &mut operands);
             for (symbol, &operand) in sources.iter_mut().zip(&operands) {
-                *symbol = run.sums.sum(key, operand, *symbol);
+                *symbol = match op.action {
+                    Action::RecvReduce { left: true, .. } | Action::Reduce { left: true } => {
+                        run.sums.sum(key, *symbol, operand)
+                    }
+                    _ => run.sums.sum(key, operand, *symbol),
+                };
             }
         }
         run.write(key, op.target, &sources);
     }
-    run.compare();
-    run.told
+    let ordered = run.compare();
+    (run.told, ordered)
 }
 
 /// The symbolic memory of all ranks.
@@ -197,8 +203,8 @@ impl<'a> SymbolRun<'a> {
         }
     }
 
-    /// The promised values against what is there.
-    fn compare(&mut self) {
+    /// The promised values against what is there. Says whether every reduction keeps the promise's order.
+    fn compare(&mut self) -> bool {
         let whole = self.whole;
         let pieces = whole.plan.pieces();
         let mut judge = Judge::new(self.sums.leaf_count());
@@ -223,11 +229,12 @@ impl<'a> SymbolRun<'a> {
                     self.tell(|| told);
                 }
                 if self.told.len() >= TOLD_MAX {
-                    return;
+                    return false;
                 }
                 low = high;
             }
         }
+        judge.ordered()
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) struct Judge {
     promised: Vec<u32>,
     seen: Vec<u32>,
     comparisons: u32,
+    /// False once a reduction was right but in another order than the promise's.
+    ordered: bool,
     known: HashMap<(Symbol, u32), bool>,
     last: Option<(Symbol, u32)>,
 }
@@ -20,7 +22,7 @@ pub(super) struct Judge {
 impl Judge {
     pub(super) fn new(leaves: u32) -> Judge {
         let (promised, seen) = (vec![0; leaves as usize], vec![0; leaves as usize]);
-        Judge { promised, seen, comparisons: 0, known: HashMap::new(), last: None }
+        Judge { promised, seen, comparisons: 0, ordered: true, known: HashMap::new(), last: None }
     }
 
     pub(super) fn is_right(&mut self, whole: &Whole, sums: &Sums, symbol: Symbol, value: u32) -> bool {
@@ -51,10 +53,11 @@ impl Judge {
         for &leaf in promise.leaves() {
             self.promised[whole.leaf(leaf) as usize] = now;
         }
-        let (mut count, mut rest) = (0, vec![symbol]);
+        let (mut count, mut in_order, mut rest) = (0, true, vec![symbol]);
         while let Some(symbol) = rest.pop() {
             if let Some((a, b)) = sums.parts(symbol) {
-                rest.extend([a, b]);
+                // The left part is looked at first.
+                rest.extend([b, a]);
                 // Each of those has a leaf at least.
                 if count + rest.len() > promise.leaves().len() {
                     return false;
@@ -65,9 +68,17 @@ impl Judge {
             if self.promised[leaf] != now || std::mem::replace(&mut self.seen[leaf], now) == now {
                 return false;
             }
+            in_order &= whole.leaf(promise.leaves()[count]) == symbol;
             count += 1;
         }
-        count == promise.leaves().len()
+        let right = count == promise.leaves().len();
+        self.ordered &= in_order || !right;
+        right
+    }
+
+    /// Whether every reduction so far keeps the order of its promise, so that operators that do not commute are served.
+    pub(super) fn ordered(&self) -> bool {
+        self.ordered
     }
 }
 
