@@ -222,6 +222,16 @@ fn one_ranks_own_part_is_the_slice_of_the_whole() {
 }
 
 #[test]
+fn a_schedule_for_equal_blocks_refuses_unequal_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "collective turn {\n    inout data[ranks]\n    ensure each r, q: data[(q + 1) % n] == r.data[q]\n}\n\
+                schedule s: turn {\n    step each r { for q in 0..n { copy data[q] to data[(q + 1) % n] } }\n}\n";
+    let path = file(&folder, "turn.coll", text.as_bytes());
+    refused(&["run", &path, "--ranks", "3", "--bytes", "28"], 2, "equal blocks");
+    assert!(run(&["run", &path, "--ranks", "3", "--bytes", "24"]).status.success());
+}
+
+#[test]
 fn a_schedule_is_not_overwritten_by_its_plan() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = fs::read(root().join(RING)).expect("the example is there");

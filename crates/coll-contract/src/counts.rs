@@ -19,7 +19,7 @@ impl std::fmt::Display for CountsError {
         let CountsError { elements, buffer, blocks } = self;
         write!(
             f,
-            "the contract makes blocks of `{buffer}` equally long, but {elements} elements do not divide into "
+            "blocks of `{buffer}` must be equally long here, but {elements} elements do not divide into "
         )?;
         write!(f, "{blocks} equal blocks; {} would", elements - elements % u64::from(*blocks))
     }

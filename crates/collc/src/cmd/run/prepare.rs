@@ -40,7 +40,6 @@ struct Found {
 struct Facts {
     same_bits: bool,
     ordered: bool,
-    equal_blocks_only: bool,
 }
 
 /// The largest file that is looked at for a plan.
@@ -55,7 +54,6 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>) -> Result<Prepared, Fa
     let contract = &found.plan.contract;
     let elements = if contract.buffers.is_empty() { 0 } else { args.bytes.0 / args.dtype.size_bytes() };
     let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
-    refuse_unequal(&found, &counts, elements)?;
     check_memory(&found.plan, &counts, args.dtype.size_bytes().max(reducer.working_size_bytes()))?;
     let bounds = coll_contract::bounds(contract);
     let factor = Fraction::to_f64(bounds.sent_max.max(bounds.received_max));
@@ -148,11 +146,8 @@ fn from_source(
     let root = root(args, ranks)?;
     let instance = Instance { ranks, root, params };
     let proved = compile::proved(source, schedule, &instance, &compile::options(&args.passes)?)?;
-    let facts = Facts {
-        same_bits: proved.properties.same_reduction_tree,
-        ordered: proved.properties.ordered,
-        equal_blocks_only: proved.properties.equal_blocks_only.is_some(),
-    };
+    let facts =
+        Facts { same_bits: proved.properties.same_reduction_tree, ordered: proved.properties.ordered };
     let operators = source.module.operators().to_vec();
     Ok(Found { plan: proved.plan, operators, facts: Some(facts), remark: None })
 }
@@ -262,19 +257,6 @@ fn refuse_order(found: &Found, operator: &Operator) -> Result<(), Failure> {
         found.plan.name
     ))
     .help("take a schedule that does: `collc check` says `ordered operators: yes`"))
-}
-
-/// A schedule that moves block i onto block j needs all blocks alike.
-fn refuse_unequal(found: &Found, counts: &[u64], elements: u64) -> Result<(), Failure> {
-    let equal = counts.windows(2).all(|pair| pair[0] == pair[1]);
-    if equal || !found.facts.as_ref().is_some_and(|facts| facts.equal_blocks_only) {
-        return Ok(());
-    }
-    Err(Failure::unusable(format!(
-        "{} serves blocks of equal size only, and {elements} elements make unequal ones",
-        found.plan.name
-    ))
-    .help("give a size that divides by the number of blocks"))
 }
 
 /// How long making and judging all ranks' data may take, in seconds, if one core did it all: each ensured element is made
