@@ -214,6 +214,7 @@ fn foreign_operator(scene: &Scene<'_>) -> Option<Diagnostic> {
         "!" => ("`not`", "write `not a`"),
         "**" => ("`pow(a, b)`", "write `pow(a, b)`; a power of two is `1 << k`"),
         ":=" => ("`=`", "write `let x = …`"),
+        "=>" if !matches!(scene.head(), "send" | "recv" | "copy" | "signal") => ("`>=`", "compare with `>=`"),
         "->" | "=>" => ("`to`", "write `send VIEW to RANK`"),
         "+=" | "-=" | "*=" | "++" => {
             ("`let`", "names do not change: give the new value a name of its own with `let`")
