@@ -9,7 +9,7 @@ use crate::module::{Module, ScheduleInfo};
 use crate::resolve::{self, Callable, Entity, Named, Resolver, names_of, unknown_schedule};
 use crate::resolved::{GLOBAL_N, GLOBAL_PARAMS, Param, Schedule};
 use crate::suggest::nearest;
-use coll_base::{Diagnostic, FileId, SourceMap, Span};
+use coll_base::{Diagnostic, FileId, RedOp, SourceMap, Span};
 use coll_syntax::{ast, parse};
 use std::collections::BTreeMap;
 
@@ -44,6 +44,10 @@ pub fn load(sources: &mut SourceMap, main: FileId, library: &dyn Library) -> (Mo
     for all in &operators {
         if let Some(first) = declared.insert(&all.name.text, all.name.span) {
             loader.diagnostics.push(resolve::declared_twice(&all.name, Some(first)));
+            continue;
+        }
+        if all.name.text.parse::<RedOp>().is_ok() {
+            loader.diagnostics.push(resolve::declared_twice(&all.name, None));
             continue;
         }
         let lowered = resolve::operator(&mut loader.diagnostics, all);
