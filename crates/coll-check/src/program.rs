@@ -9,6 +9,7 @@ mod blocks;
 mod by_statement;
 mod entries;
 mod explain;
+mod idle;
 mod intern;
 mod leaf_sets;
 mod measure;
@@ -82,7 +83,9 @@ pub fn prove(program: &Program) -> Proof {
     let verdict = verdict::judge(program, &mut outcome);
     let properties = properties(program, &scale, &outcome, &verdict);
     let errors = errors(program, &mut outcome, &verdict);
-    let diagnostics = if errors.is_empty() { warnings(program, &mut outcome, &properties) } else { errors };
+    let told = if errors.is_empty() { warnings(program, &mut outcome, &properties) } else { errors };
+    let own = program.origins.schedule.file;
+    let diagnostics = told.into_iter().map(|diagnostic| diagnostic.blame_call(own)).collect();
     Proof { diagnostics, properties }
 }
 

@@ -123,7 +123,8 @@ impl Elaborator<'_> {
             writes.sort_unstable();
             for (first, second) in conflicts(&writes, &self.transfers) {
                 let diagnostic = self.two_writes(first, second, cuts);
-                self.sink.push(diagnostic);
+                let other = self.trace.origins().span(self.transfers[second].origin);
+                self.sink.push(Some(other), diagnostic);
             }
             start = end;
         }
@@ -144,6 +145,8 @@ impl Elaborator<'_> {
             .also(span(one), label(one, "the first"))
             .note("the transfers of a step happen at once: which write would stay is not said")
             .help("put them into steps that follow one another, or let both `reduce`")
+            .called_by(origins.calls_of(other.origin))
+            .blame_call(origins.schedule.file)
     }
 
     /// What a transfer writes: `data[2] of 4 chunks`, or the fraction of a block.

@@ -68,11 +68,14 @@ impl<'m> Elaborator<'m> {
             None => Some(Vec::new()),
         };
         let Some(found) = found else {
-            return (0..members.len()).try_for_each(|at| self.round(frame, step, each, members.at(at)));
+            return (0..members.len())
+                .try_for_each(|at| self.round(frame, step, each, members.at(at)).map(drop));
         };
         match &members {
             Members::Range(..) => {
-                found.iter().try_for_each(|&position| self.round(frame, step, each, position as u32))?;
+                for &position in &found {
+                    self.round(frame, step, each, position as u32)?;
+                }
             }
             Members::Listed(list) => {
                 for &position in list.iter().filter(|&&p| found.binary_search(&i64::from(p)).is_ok()) {

@@ -29,8 +29,9 @@ impl Sink {
         self.found.iter().map(|(_, again)| again + 1).sum::<u64>() >= FAULTS_MAX
     }
 
-    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
-        let key = (diagnostic.code, diagnostic.primary.as_ref().map(|label| label.span));
+    /// Tells of a fault of the statement at `span`, or counts it.
+    pub(super) fn push(&mut self, span: Option<Span>, diagnostic: Diagnostic) {
+        let key = (diagnostic.code, span);
         if let Some(&at) = self.known.get(&key) {
             self.found[at].1 += 1;
         } else if self.found.len() < TOLD_MAX {

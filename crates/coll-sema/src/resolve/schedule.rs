@@ -104,7 +104,9 @@ impl Body<'_, '_> {
                 self.resolver.function(def);
                 return None;
             }
-            StmtKind::For(all) => Stmt::For(self.for_loop(all, |this, body| this.block(body, false))),
+            StmtKind::For(all) => {
+                Stmt::For(self.for_loop(all, stmt.span, |this, body| this.block(body, false)))
+            }
             StmtKind::If(condition, yes, no) => {
                 let condition = self.resolver.truth(condition);
                 Stmt::If(condition, self.block(yes, false), self.block(no, false))
@@ -117,7 +119,7 @@ impl Body<'_, '_> {
             StmtKind::Step(each, body) => {
                 let head = self.head(stmt.span);
                 self.first_step.get_or_insert(head);
-                Stmt::Step(self.step(each, body, head))
+                Stmt::Step(self.step(each, body, head, stmt.span))
             }
             StmtKind::Call(call) => {
                 self.first_step.get_or_insert(stmt.span);
