@@ -186,15 +186,11 @@ pub(super) fn sends_too_much(
     };
     let longest = program.transfers.iter().filter(ends).max_by_key(|t| program.cuts.length(t.low, t.high))?;
     let buffer = program.contract.buffers.first().map_or("", |buffer| &buffer.name);
-    let size = format!("{} of `{buffer}`", plain(is));
-    let message = format!("rank {rank} {verb} {size}, where {} would do", plain(least));
+    let message = format!("rank {rank} {verb} {} of `{buffer}`, where {} would do", plain(is), plain(least));
     Some(
         names::at(program, codes::SENDS_TOO_MUCH, longest.origin, message)
             .label(format!("among others with {}", names::this(program, longest)))
-            .note(format!(
-                "it takes {} steps; {} rounds are needed",
-                properties.steps, bounds.rounds_one_port
-            ))
+            .note(format!("it takes {} steps; the least is {}", properties.steps, bounds.rounds_one_port))
             .help(less(program, longest)),
     )
 }
@@ -215,5 +211,5 @@ fn less(program: &Program, longest: &Transfer) -> &'static str {
 /// `1.75 times the size`
 fn plain(fraction: Fraction) -> String {
     let rounded = (fraction.to_f64() * 100.0).round() / 100.0;
-    format!("{rounded} times the size")
+    if rounded == 1.0 { "the size".into() } else { format!("{rounded} times the size") }
 }
