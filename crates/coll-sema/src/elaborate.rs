@@ -36,7 +36,7 @@ mod transfers;
 mod views;
 
 use crate::codes;
-use crate::contract::{Facts, contract, contract_of_rank};
+use crate::contract::{ClassRule, Facts, contract, contract_of_rank};
 use crate::eval::{Fault, Machine};
 use crate::module::{Instantiated, Module, Refusal};
 use crate::resolved::{Collective, Expr, GLOBAL_N, Schedule};
@@ -95,12 +95,12 @@ pub(crate) fn elaborate_rank(
     let schedule = &module.schedules[id as usize];
     let collective = collective_of(module, schedule);
     let mut machine = Machine::with_fuel(&module.functions, FUEL_OF_ONE);
-    let Ok(Some(contract)) = contract_of_rank(collective, &globals, &mut machine, rank) else {
+    let Ok(Some((contract, classes))) = contract_of_rank(collective, &globals, &mut machine, rank) else {
         return Ok(None);
     };
     let running = Running { schedule: id, ranks: globals[GLOBAL_N] as u32, call: schedule.span };
     let mut elaborator = Elaborator::new(module, machine, contract, running);
-    elaborator.only = Some(Only::new(rank));
+    elaborator.only = Some(Only::new(rank, classes));
     let mut frame = Frame::top(schedule, collective, globals, &elaborator.contract, &mut elaborator.cutter);
     frame.find(Some(rank));
     let ran = elaborator.block(&mut frame, &schedule.body);
@@ -196,8 +196,11 @@ impl<'m> Elaborator<'m> {
         }
     }
 
-    /// The count class of a place in one of the contract's buffers. One rank's row serves all only where all are alike.
+    /// The count class of a place in one of the contract's buffers.
     fn class_of(&self, place: Place) -> ClassId {
+        if let Some(Only { classes: ClassRule::Transposed(rule), .. }) = &self.only {
+            return rule.class(place.rank, place.buffer, place.block);
+        }
         let row = if self.contract.only.is_some() { 0 } else { place.rank as usize * self.width as usize };
         self.contract.classes.table[row + (self.first_blocks[place.buffer as usize] + place.block) as usize]
     }

@@ -4,7 +4,7 @@
 use super::frame::Frame;
 use super::{Elaborator, Stop};
 use crate::codes;
-use crate::resolved::{Each, Moves, Step, StepStmt};
+use crate::resolved::{Each, For, Moves, Step, StepStmt};
 use coll_base::Span;
 use coll_ir::IdleKind;
 
@@ -54,6 +54,25 @@ impl<'m> Elaborator<'m> {
         Ok(holds)
     }
 
+    /// A loop within a step for one value of its variable.
+    pub(super) fn round_of_loop(
+        &mut self,
+        frame: &mut Frame<'m>,
+        all: &'m For<StepStmt>,
+        value: i64,
+    ) -> Result<(), Stop> {
+        let name = self.trace.name(&all.var.name);
+        self.trace.push(name, value);
+        frame.locals[all.var.slot as usize] = value;
+        let paid = self.machine.spend(all.range.span);
+        let holds = paid.and_then(|()| self.machine.holds(&all.condition, frame.values()));
+        if holds.map_err(|fault| self.stop(*fault))? {
+            self.step_block(frame, &all.body)?;
+        }
+        self.trace.pop();
+        Ok(())
+    }
+
     fn step_block(&mut self, frame: &mut Frame<'m>, statements: &'m [StepStmt]) -> Result<(), Stop> {
         statements.iter().try_for_each(|stmt| self.step_stmt(frame, stmt))
     }
@@ -73,6 +92,7 @@ impl<'m> Elaborator<'m> {
                 }
             },
             StepStmt::Let(slot, value) => self.assign(frame, *slot, value).map_err(|fault| self.stop(*fault)),
+            StepStmt::For(all) if self.only.is_some() => self.loop_of_one(frame, all),
             StepStmt::For(all) => self.for_loop(frame, all, |this, frame| this.step_block(frame, &all.body)),
             StepStmt::If(condition, yes, no) => match self.eval(frame, condition) {
                 Ok(holds) => self.step_block(frame, if holds != 0 { yes } else { no }),
