@@ -1,7 +1,7 @@
 //! Runs a user's operator on runs of elements, a block of elements for each instruction: three to five times slower
 //! than machine code made for the operator, and a hundred times faster than a walk of its tree for each element.
 
-use crate::element::{Bf16, Element, F16};
+use crate::element::{Bf16, Element, F8E4M3, F8E5M2, F16};
 use crate::expr::UserOperator;
 use crate::number::Number;
 use crate::program::{Instruction, Operands, Params, Program, compile};
@@ -24,13 +24,27 @@ pub(crate) fn interpreter(
     params: &[f64],
 ) -> Result<Box<dyn Interpret>, String> {
     match dtype {
+        DType::I8 => Interpreter::<1, i8>::boxed(operator, params),
         DType::U8 => Interpreter::<1, u8>::boxed(operator, params),
+        DType::I16 => Interpreter::<2, i16>::boxed(operator, params),
+        DType::U16 => Interpreter::<2, u16>::boxed(operator, params),
         DType::I32 => Interpreter::<4, i32>::boxed(operator, params),
+        DType::U32 => Interpreter::<4, u32>::boxed(operator, params),
         DType::I64 => Interpreter::<8, i64>::boxed(operator, params),
+        DType::U64 => Interpreter::<8, u64>::boxed(operator, params),
+        DType::F8E4M3 => Interpreter::<1, F8E4M3>::boxed(operator, params),
+        DType::F8E5M2 => Interpreter::<1, F8E5M2>::boxed(operator, params),
         DType::F16 => Interpreter::<2, F16>::boxed(operator, params),
         DType::Bf16 => Interpreter::<2, Bf16>::boxed(operator, params),
         DType::F32 => Interpreter::<4, f32>::boxed(operator, params),
         DType::F64 => Interpreter::<8, f64>::boxed(operator, params),
+        DType::Bool => Err("a user's operator computes numbers; `land`, `lor` and `lxor` are built in".into()),
+        DType::C64 | DType::C128 => {
+            Err("a user's operator computes real numbers; `sum` and `prod` are built in".into())
+        }
+        DType::I32I32 | DType::I64I64 | DType::F32I32 | DType::F64I64 => {
+            Err("a user's operator computes numbers; `minloc` and `maxloc` are built in".into())
+        }
     }
 }
 
