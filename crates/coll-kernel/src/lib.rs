@@ -17,6 +17,7 @@ mod expr;
 mod interpret;
 mod laws;
 mod narrow;
+mod native;
 mod number;
 pub mod oracle;
 mod program;
@@ -25,5 +26,6 @@ mod unsupported;
 
 pub use expr::{Binary, Expr, Unary, UserOperator};
 pub use laws::{Law, LawBreak, sample_laws};
+pub use native::UserCode;
 pub use reducer::Reducer;
 pub use unsupported::Unsupported;
