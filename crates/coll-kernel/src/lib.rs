@@ -20,6 +20,7 @@ mod laws;
 mod many;
 mod narrow;
 mod narrow8;
+mod native;
 mod number;
 pub mod oracle;
 mod program;
@@ -31,5 +32,6 @@ mod unsupported;
 
 pub use expr::{Binary, Expr, Unary, UserOperator};
 pub use laws::{Law, LawBreak, sample_laws};
+pub use native::UserCode;
 pub use reducer::Reducer;
 pub use unsupported::Unsupported;

@@ -7,9 +7,10 @@
 use crate::Unsupported;
 use crate::average;
 use crate::expr::UserOperator;
-use crate::interpret::{Interpret, interpreter};
+use crate::interpret::interpreter;
 use crate::kernel::CombineFn;
 use crate::many::many;
+use crate::native::UserCode;
 use crate::scale::Scale;
 use crate::simd::{self, Level};
 use crate::table;
@@ -31,7 +32,7 @@ enum Kind {
     Builtin(CombineFn),
     Average(CombineFn),
     Scaled(CombineFn, Scale),
-    User { code: Arc<dyn Interpret>, direct: bool },
+    User { code: Arc<dyn UserCode>, direct: bool, native: bool },
 }
 
 impl Reducer {
@@ -72,8 +73,22 @@ impl Reducer {
             name: operator.name.as_str().into(),
             dtype,
             commutative: operator.commutative,
-            kind: Kind::User { code: code.into(), direct },
+            kind: Kind::User { code: code.into(), direct, native: false },
         })
+    }
+
+    /// A user's operator that runs as machine code: `code` was made for this operator, element type and these values.
+    /// What [`Reducer::user`] refuses is refused here too.
+    pub fn user_native(
+        operator: &UserOperator,
+        dtype: DType,
+        params: &[f64],
+        code: Arc<dyn UserCode>,
+    ) -> Result<Reducer, Unsupported> {
+        let mut reducer = Reducer::user(operator, dtype, params)?;
+        let direct = reducer.is_direct();
+        reducer.kind = Kind::User { code, direct, native: true };
+        Ok(reducer)
     }
 
     /// The operator's name.
@@ -89,6 +104,11 @@ impl Reducer {
     /// Whether the order of operands is free.
     pub fn is_commutative(&self) -> bool {
         self.commutative
+    }
+
+    /// True if a user's operator runs as machine code that was handed in.
+    pub fn is_native(&self) -> bool {
+        matches!(self.kind, Kind::User { native: true, .. })
     }
 
     /// True if working elements are the elements as they are, so that nothing need be prepared or finished.
