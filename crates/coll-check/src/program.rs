@@ -72,6 +72,9 @@ pub struct Properties {
     pub ordered: bool,
     /// Ranks that end with one reduced value have all made it by one reduction tree, so they end with the same bits.
     pub same_reduction_tree: bool,
+    /// Within a block, every reduction is made by one reduction tree whatever the element's place, so that bits do not
+    /// depend on sizes and cuts.
+    pub same_tree_at_every_place: bool,
     /// Ranks that neither send nor receive.
     pub idle_ranks: u32,
 }
@@ -149,6 +152,7 @@ fn properties(program: &Program, scale: &Scale, outcome: &Outcome, verdict: &Ver
         equal_blocks_only: outcome.crosses_classes.map(origin),
         ordered: verdict.ordered,
         same_reduction_tree: verdict.same_tree,
+        same_tree_at_every_place: verdict.same_tree_within,
         idle_ranks: traffic.iter().filter(|traffic| messages(traffic) == 0).count() as u32,
     }
 }

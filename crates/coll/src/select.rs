@@ -1,40 +1,30 @@
-//! Which library schedule serves an operation that is asked for by name. Choice by measured cost is not made here
-//! yet: these are the algorithms that are good at most sizes on a handful of ranks.
+//! Which library schedule serves an operation: the cheapest by the model of [`coll_cost`], among those that can.
+//!
+//! A [`Chooser`] answers a [`Question`]: operation, ranks, size, element type, operator, where the ranks are. The first
+//! question of a kind compiles and proves every candidate ([`Candidate`]: a schedule with values of its parameters) and
+//! outlines its plan; that takes milliseconds, and is kept. Sizes fall into intervals, two for each doubling, and a
+//! size's first question settles its interval, so that later ones look an answer up.
+//!
+//! An answer depends on the question and the constants alone, so ranks that ask alike choose alike; the constants'
+//! [`fingerprint`](coll_cost::Tuning::fingerprint) tells whether they do. Roots are all alike to the model, as schedules
+//! of the library turn with the root; what a schedule promises is asked for the root at hand.
+//!
+//! Beyond [`WHOLE_RANKS_MAX`] ranks whole plans take too long to make for a first call. There a candidate is judged by
+//! the slices of four ranks, and by how its chain of messages grows from 8 to 32 ranks; parameters keep their defaults;
+//! and what it promises is what was proved on 32 ranks or fewer.
 
-/// The schedule that serves an operation on `ranks` ranks, or nothing if there is no such operation.
-pub fn default_schedule(operation: &str, ranks: u32) -> Option<&'static str> {
-    Some(match operation {
-        "broadcast" => "binomial",
-        "scatter" | "gather" | "reduce" => "binomial",
-        "allgather" => "ring",
-        "reduce_scatter" => "ring",
-        "allreduce" if ranks <= 2 => "recursive_doubling",
-        "allreduce" => "ring",
-        "alltoall" => "pairwise",
-        "barrier" => "dissemination",
-        "scan" | "exscan" => "doubling",
-        _ => return None,
-    })
-}
+mod candidates;
+mod chooser;
+mod family;
+mod forced;
+mod operations;
+mod question;
+mod table;
 
-/// The operation's name in the library: `reducescatter` and `all-reduce` are taken as well.
-pub fn canonical_operation(name: &str) -> Option<&'static str> {
-    let plain: String =
-        name.chars().filter(|c| !matches!(c, '_' | '-')).collect::<String>().to_ascii_lowercase();
-    OPERATIONS.into_iter().find(|operation| operation.replace('_', "") == plain)
-}
-
-/// The operations of the library.
-pub const OPERATIONS: [&str; 11] = [
-    "broadcast",
-    "scatter",
-    "gather",
-    "reduce",
-    "allgather",
-    "reduce_scatter",
-    "allreduce",
-    "alltoall",
-    "barrier",
-    "scan",
-    "exscan",
-];
+pub use candidates::Candidate;
+pub use chooser::{Choice, ChooseError, Chooser, Considered, Standing};
+pub use family::WHOLE_RANKS_MAX;
+pub use forced::{Forced, ForcedError};
+pub use operations::{OPERATIONS, canonical_operation};
+pub use question::Question;
+pub use table::Table;

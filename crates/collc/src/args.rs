@@ -37,6 +37,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Explain a diagnostic code, with an example and its mend
     Explain(ExplainArgs),
+    /// Say which schedule an operation takes at a size, what each would take, and why
+    ExplainChoice(ExplainChoiceArgs),
     /// One rank of `run`, started by it
     #[command(hide = true, name = "__rank")]
     Rank,
@@ -146,6 +148,37 @@ pub(crate) enum TransportKind {
     Tcp,
 }
 
+impl TransportKind {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TransportKind::Tcp => "tcp",
+        }
+    }
+}
+
+/// A transport that constants are known of, whether or not this version runs over it.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TransportName {
+    /// TCP sockets
+    Tcp,
+    /// Shared memory between processes
+    Shm,
+    /// Threads of one process
+    Threads,
+}
+
+impl TransportName {
+    /// The name that constants have.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TransportName::Tcp => "tcp",
+            TransportName::Shm => "shm",
+            TransportName::Threads => "threads",
+        }
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// A schedule file, a plan, a bundle, or an operation such as `allreduce` or `allreduce.ring`
@@ -181,6 +214,9 @@ pub(crate) struct RunArgs {
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "tcp")]
     pub(crate) transport: TransportKind,
+    /// What `collc tune` wrote, to choose a schedule by [env: COLLC_TUNE; default: shipped constants]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) constants: Option<PathBuf>,
     /// Seconds without progress after which every rank gives up
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) timeout: f64,
@@ -230,6 +266,58 @@ pub(crate) struct ExplainArgs {
     /// A code such as `E0501`; without one, all codes are listed
     #[arg(value_name = "CODE")]
     pub(crate) code: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct ExplainChoiceArgs {
+    /// The operation, such as `allreduce`
+    #[arg(value_name = "OP")]
+    pub(crate) operation: String,
+    /// Size of the operation's buffer, as in nccl-tests: `28`, `64K`, `1MiB`
+    #[arg(value_name = "SIZE", default_value = "1MiB", allow_hyphen_values = true)]
+    pub(crate) bytes: Bytes,
+    /// How many ranks
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) ranks: RankCounts,
+    /// Element type
+    #[arg(long, value_name = "TYPE", default_value = "f32")]
+    pub(crate) dtype: DType,
+    /// The root
+    #[arg(long, value_name = "R", default_value_t = 0)]
+    pub(crate) root: u32,
+    /// The operator does not commute: operands must stay in rank order
+    #[arg(long)]
+    pub(crate) ordered: bool,
+    /// The operator is a user's own
+    #[arg(long)]
+    pub(crate) user_operator: bool,
+    /// Blocks may differ in size
+    #[arg(long)]
+    pub(crate) unequal_blocks: bool,
+    /// Bits must not depend on sizes
+    #[arg(long)]
+    pub(crate) deterministic: bool,
+    /// Transport between ranks
+    #[arg(long, value_enum, default_value = "tcp")]
+    pub(crate) transport: TransportName,
+    /// Cores of each machine [default: this one's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cores: Option<u32>,
+    /// Ranks on each machine [default: all on one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) ranks_per_host: Option<u32>,
+    /// What `collc tune` wrote [env: COLLC_TUNE; default: shipped constants]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) constants: Option<PathBuf>,
+    /// Show every value of every parameter that was tried, not each schedule's best alone
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Show from which size on which schedule is taken, up to 1 GiB
+    #[arg(long)]
+    pub(crate) sizes: bool,
+    /// How to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
 }
 
 /// `k=8`

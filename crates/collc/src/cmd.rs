@@ -1,8 +1,10 @@
 //! The commands, one file each. A command gives its exit code, or the failure that kept it from an answer.
 
 pub(crate) mod check;
+mod choice;
 pub(crate) mod compile;
 pub(crate) mod explain;
+pub(crate) mod explain_choice;
 pub(crate) mod fmt;
 pub(crate) mod list;
 pub(crate) mod run;

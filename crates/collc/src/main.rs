@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Fmt(args) => cmd::fmt::run(&args),
         Command::List(args) => cmd::list::run(&args),
         Command::Explain(args) => cmd::explain::run(&args),
+        Command::ExplainChoice(args) => cmd::explain_choice::run(&args),
         Command::Rank => cmd::run::rank(),
     };
     match done {

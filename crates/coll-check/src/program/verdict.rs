@@ -17,6 +17,8 @@ pub(super) struct Verdict {
     pub(super) ordered: bool,
     /// Every rank that ends with one value has made it by one reduction tree.
     pub(super) same_tree: bool,
+    /// All pieces of a block have made their value by one reduction tree.
+    pub(super) same_tree_within: bool,
 }
 
 /// The first place of a kind that breaks the contract.
@@ -56,7 +58,13 @@ pub(super) fn judge(program: &Program, outcome: &mut Outcome) -> Verdict {
     let mut judge = Judge {
         program,
         wanted,
-        verdict: Verdict { violations: Vec::new(), early: None, ordered: true, same_tree: true },
+        verdict: Verdict {
+            violations: Vec::new(),
+            early: None,
+            ordered: true,
+            same_tree: true,
+            same_tree_within: true,
+        },
         trees: None,
         first_nodes: vec![Vec::new(); contract.values.len()],
     };
@@ -110,6 +118,7 @@ impl Judge<'_> {
         let is_reduction = matches!(self.program.contract.values[ensure.value as usize], Value::Reduce(_));
         if is_reduction {
             self.compare_trees(outcome, ensure, cells);
+            self.compare_pieces(outcome, cells);
         }
         for (piece, cell) in (0..).zip(cells) {
             let Some(fault) = self.fault(outcome, ensure, cell.value) else { continue };
@@ -151,6 +160,16 @@ impl Judge<'_> {
                 }
                 let more = outcome.values.sets.union(found_set, *set).0 != *set;
                 Some(if more { Fault::Foreign } else { Fault::Missing })
+            }
+        }
+    }
+
+    fn compare_pieces(&mut self, outcome: &Outcome, cells: &[Cell]) {
+        let Some((first, rest)) = cells.split_first() else { return };
+        for cell in rest {
+            if cell.value != first.value && self.verdict.same_tree_within {
+                let trees = self.trees.get_or_insert_with(|| outcome.values.trees());
+                self.verdict.same_tree_within = trees.of(cell.value) == trees.of(first.value);
             }
         }
     }

@@ -1,12 +1,14 @@
 //! What is to be run: from the arguments to a proved plan, an operator and counts.
 
 use crate::args::RunArgs;
-use crate::cmd::{compile, target};
+use crate::cmd::{choice, compile, target};
 use crate::failure::Failure;
 use crate::{output, render};
+use coll::select::Question;
 use coll::trial::{Operator, Settings};
 use coll::{Bundle, Source};
 use coll_base::{Fraction, RedOp, SourceMap};
+use coll_cost::Layout;
 use coll_kernel::UserOperator;
 use coll_plan::Plan;
 use coll_sema::Instance;
@@ -78,9 +80,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>) -> Result<Prepared, Fa
         settings,
         bus_factor: factor,
         same_bits: found.facts.is_some_and(|facts| facts.same_bits),
-        transport: match args.transport {
-            crate::args::TransportKind::Tcp => "tcp",
-        },
+        transport: args.transport.name(),
         remark: found.remark,
         plan: found.plan,
     })
@@ -90,6 +90,7 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
     if !target::names_a_file(&args.target) {
         return from_library(args, needed(ranks)?);
     }
+    refuse_constants(args)?;
     let path = Path::new(&args.target);
     let bytes = coll::read_bytes(path, PLAN_SIZE_MAX_BYTES)?;
     if coll::is_plan(&bytes) {
@@ -114,22 +115,47 @@ fn needed(ranks: Option<u32>) -> Result<u32, Failure> {
 }
 
 fn from_library(args: &RunArgs, ranks: u32) -> Result<Found, Failure> {
-    let (name, remark) = match coll::canonical_operation(&args.target) {
-        None => (args.target.clone(), None),
-        Some(operation) => {
-            let schedule = coll::default_schedule(operation, ranks).ok_or_else(|| {
-                Failure::unusable(format!("no schedule of `{operation}` serves by default"))
-            })?;
-            let name = format!("{operation}.{schedule}");
-            let remark =
-                format!("{operation}: taking the library's {name}; `collc list {operation}` shows others");
-            (name, Some(remark))
-        }
+    let name = match coll::canonical_operation(&args.target) {
+        None => args.target.clone(),
+        Some(operation) => return from_choice(args, operation, ranks),
     };
+    refuse_constants(args)?;
     let source = target::open(&name)?;
     let schedule = name.split_once('.').map(|(_, schedule)| schedule);
-    let found = from_source(args, &source, schedule, args.choice.define.clone(), ranks)?;
-    Ok(Found { remark, ..found })
+    from_source(args, &source, schedule, args.choice.define.clone(), ranks)
+}
+
+/// An operation by its name alone: the schedule is chosen by its predicted time.
+fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Found, Failure> {
+    let chooser = choice::chooser(args.constants.as_deref())?;
+    // Ranks that are started one by one may be on unlike machines, and have to choose alike.
+    let cores = if args.ranks.is_some() { choice::cores() } else { ranks };
+    let question = Question {
+        root: root(args, ranks)?,
+        dtype: args.dtype,
+        transport: args.transport.name(),
+        layout: Layout::one_host(cores),
+        ..Question::new(operation, ranks, args.bytes.0)
+    };
+    let chosen = chooser.choose(&question).map_err(|error| Failure::unusable(error.to_string()))?.candidate;
+    let mut params = chosen.params.clone();
+    params.retain(|(name, _)| !args.choice.define.iter().any(|(defined, _)| defined == name));
+    params.extend(args.choice.define.iter().cloned());
+    let found = from_source(args, &chosen.source(), Some(chosen.schedule), params, ranks)?;
+    let remark = format!(
+        "{operation}: taking the library's {chosen}; `collc explain-choice {operation} {} --ranks {ranks}` says why",
+        args.bytes.0
+    );
+    Ok(Found { remark: Some(remark), ..found })
+}
+
+/// Constants are for choosing, and here is nothing to choose.
+fn refuse_constants(args: &RunArgs) -> Result<(), Failure> {
+    match args.constants {
+        None => Ok(()),
+        Some(_) => Err(Failure::unusable("`--constants` is for choosing a schedule, and one is named")
+            .help("name an operation alone, such as `allreduce`, or leave `--constants` out")),
+    }
 }
 
 fn from_source(

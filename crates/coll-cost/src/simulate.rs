@@ -1,0 +1,286 @@
+//! Runs an outline on constants: a queue of events in virtual time.
+//!
+//! Ranks of a machine share its cores. A rank runs what it can until nothing is left, then gives its core to the rank
+//! that has waited longest; it is never interrupted.
+
+use crate::outline::NONE;
+use crate::{Constants, ItemKind, Layout, Outline, Work};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A receive may begin when so much has been sent.
+pub const QUANTUM_BYTES: f64 = 65_536.0;
+
+impl Outline {
+    /// The time of one call, in microseconds, from its start on all ranks to its end on the last.
+    pub fn predict_us(&self, constants: &Constants, layout: Layout, work: Work) -> f64 {
+        let mut run = Run::new(self, constants, layout, work);
+        for (id, item) in (0..).zip(&self.items) {
+            if item.waits == 0 {
+                run.push(0.0, Event::Ready(id));
+            }
+        }
+        while let Some(Reverse(Key { bits, event, .. })) = run.events.pop() {
+            let now = f64::from_bits(bits);
+            match event {
+                Event::Ready(id) => run.ready(now, id),
+                Event::Free(rank) => run.free(now, rank),
+            }
+        }
+        constants.call_us + run.last
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// An operation may begin.
+    Ready(u32),
+    /// A rank has done what it was at.
+    Free(u32),
+}
+
+/// By time, then in the order of their making: times are not negative, so their bits are ordered as they are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    bits: u64,
+    number: u32,
+    event: Event,
+}
+
+/// What a rank is at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Asleep,
+    /// It could go on, and waits for a core.
+    Waiting,
+    Running,
+}
+
+struct Rank {
+    mode: Mode,
+    core: u32,
+    able: VecDeque<u32>,
+}
+
+struct Host {
+    /// Idle cores, with the rank that each ran last.
+    idle: Vec<(u32, u32)>,
+    waiting: VecDeque<u32>,
+    wire_free: f64,
+}
+
+/// Microseconds for bytes and messages of one work.
+struct Prices {
+    bytes: f64,
+    send: f64,
+    recv: f64,
+    copy: f64,
+    reduce: f64,
+}
+
+struct Run<'o> {
+    outline: &'o Outline,
+    constants: &'o Constants,
+    layout: Layout,
+    prices: Prices,
+    events: BinaryHeap<Reverse<Key>>,
+    number: u32,
+    missing: Vec<u32>,
+    /// The end of each operation, or of what it does itself while `open` says that it waits for another's end.
+    end: Vec<f64>,
+    state: Vec<State>,
+    ranks: Vec<Rank>,
+    hosts: Vec<Host>,
+    last: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ahead,
+    /// Its own part is done; its stream's has not ended.
+    Open,
+    Done,
+}
+
+impl<'o> Run<'o> {
+    fn new(outline: &'o Outline, constants: &'o Constants, layout: Layout, work: Work) -> Run<'o> {
+        let bytes = work.bytes as f64;
+        let touched = outline.touched * bytes * f64::from(layout.ranks_on_host(outline.ranks));
+        let far = constants.far_share(touched);
+        let us = |ns: f64| ns / 1000.0;
+        let prices = Prices {
+            bytes,
+            send: us(constants.send.ns(far)),
+            recv: us(constants.recv.ns(far)),
+            copy: us(constants.copy.ns(far)),
+            reduce: us(constants.reduction(work.dtype, work.user_operator).ns(far)),
+        };
+        let items = outline.items.len();
+        let rank = |_| Rank { mode: Mode::Asleep, core: NONE, able: VecDeque::new() };
+        let host = |_| Host {
+            idle: (0..layout.cores).rev().map(|core| (core, NONE)).collect(),
+            waiting: VecDeque::new(),
+            wire_free: 0.0,
+        };
+        Run {
+            outline,
+            constants,
+            layout,
+            prices,
+            events: BinaryHeap::with_capacity(2 * outline.ranks as usize),
+            number: 0,
+            missing: outline.items.iter().map(|item| item.waits).collect(),
+            end: vec![0.0; items],
+            state: vec![State::Ahead; items],
+            ranks: (0..outline.ranks).map(rank).collect(),
+            hosts: (0..layout.hosts(outline.ranks)).map(host).collect(),
+            last: 0.0,
+        }
+    }
+
+    fn push(&mut self, at: f64, event: Event) {
+        self.number += 1;
+        self.events.push(Reverse(Key { bits: at.to_bits(), number: self.number, event }));
+    }
+
+    /// One thing less that an operation waits for.
+    fn release(&mut self, at: f64, id: u32) {
+        self.missing[id as usize] -= 1;
+        if self.missing[id as usize] == 0 {
+            self.push(at, Event::Ready(id));
+        }
+    }
+
+    fn ready(&mut self, now: f64, id: u32) {
+        let rank = self.outline.items[id as usize].rank;
+        self.ranks[rank as usize].able.push_back(id);
+        if self.ranks[rank as usize].mode != Mode::Asleep {
+            return;
+        }
+        let host = &mut self.hosts[self.layout.host(rank) as usize];
+        // The core that it had, if that is idle: nothing has to be fetched again.
+        let own = host.idle.iter().rposition(|&(_, last)| last == rank).or(host.idle.len().checked_sub(1));
+        match own {
+            None => {
+                host.waiting.push_back(rank);
+                self.ranks[rank as usize].mode = Mode::Waiting;
+            }
+            Some(at) => {
+                let (core, _) = host.idle.swap_remove(at);
+                self.ranks[rank as usize].core = core;
+                let wake = if now == 0.0 { 0.0 } else { self.constants.wake_us };
+                self.go(now + wake, rank);
+            }
+        }
+    }
+
+    fn free(&mut self, now: f64, rank: u32) {
+        if !self.ranks[rank as usize].able.is_empty() {
+            return self.go(now, rank);
+        }
+        self.ranks[rank as usize].mode = Mode::Asleep;
+        let core = self.ranks[rank as usize].core;
+        let host = &mut self.hosts[self.layout.host(rank) as usize];
+        match host.waiting.pop_front() {
+            None => host.idle.push((core, rank)),
+            Some(next) => {
+                self.ranks[next as usize].core = core;
+                self.go(now + self.constants.switch_us, next);
+            }
+        }
+    }
+
+    /// Runs the operation that a rank could have begun first.
+    fn go(&mut self, now: f64, rank: u32) {
+        let id = self.ranks[rank as usize].able.pop_front().expect("invariant: a rank goes for an operation");
+        self.ranks[rank as usize].mode = Mode::Running;
+        let item = self.outline.items[id as usize];
+        let (constants, prices) = (self.constants, &self.prices);
+        let bytes = item.share * prices.bytes;
+        let (message, byte) = match item.kind {
+            ItemKind::Send => (constants.send_us, prices.send),
+            ItemKind::Recv => (constants.recv_us, prices.recv),
+            ItemKind::RecvReduce => (constants.recv_us, prices.recv + prices.reduce),
+            ItemKind::Copy => (constants.local_us, prices.copy),
+            ItemKind::Reduce => (constants.local_us, prices.reduce),
+        };
+        let end = now + message + bytes * byte;
+        self.push(end, Event::Free(rank));
+        if item.kind == ItemKind::Send && item.leader == NONE {
+            let first = now + message + bytes.min(QUANTUM_BYTES) * byte;
+            self.set_out(first, id);
+        }
+        let outline = self.outline;
+        for &(_, follower) in outline.followers(id) {
+            // What comes in goes out a quantum behind.
+            let out = constants.send_us + bytes.min(QUANTUM_BYTES) * self.prices.send;
+            let first = now + message + bytes.min(QUANTUM_BYTES) * byte + out;
+            self.set_out(first, follower);
+            self.release(now, follower);
+        }
+        self.end[id as usize] = end;
+        self.state[id as usize] = State::Open;
+        self.settle(id);
+    }
+
+    /// The first bytes of a message are under way: its receive may begin.
+    fn set_out(&mut self, first: f64, send: u32) {
+        let item = self.outline.items[send as usize];
+        if item.partner == NONE {
+            return;
+        }
+        let to = self.outline.items[item.partner as usize].rank;
+        let (from_host, to_host) = (self.layout.host(item.rank), self.layout.host(to));
+        let mut arrives = first;
+        if let Some(wire) = self.constants.wire.filter(|_| from_host != to_host) {
+            let bytes = item.share * self.prices.bytes;
+            let host = &mut self.hosts[from_host as usize];
+            let begins = first.max(host.wire_free);
+            host.wire_free = begins + bytes * wire.byte_ns / 1000.0;
+            arrives = begins + bytes.min(QUANTUM_BYTES) * wire.byte_ns / 1000.0 + wire.latency_us;
+        }
+        self.release(arrives, item.partner);
+    }
+
+    /// Ends an operation whose own part is done, if what it streams from has ended; and then what streams from it.
+    fn settle(&mut self, id: u32) {
+        let outline = self.outline;
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            if self.state[id as usize] != State::Open {
+                continue;
+            }
+            let item = outline.items[id as usize];
+            let source = match item.kind {
+                ItemKind::Send => item.leader,
+                _ => item.partner,
+            };
+            let mut end = self.end[id as usize];
+            if source != NONE {
+                if self.state[source as usize] != State::Done {
+                    continue;
+                }
+                end = end.max(self.end[source as usize] + self.way(source, id));
+            }
+            self.end[id as usize] = end;
+            self.state[id as usize] = State::Done;
+            self.last = self.last.max(end);
+            for &next in outline.next(id) {
+                self.release(end, next);
+            }
+            open.extend(outline.followers(id).iter().map(|&(_, follower)| follower));
+            if item.kind == ItemKind::Send && item.partner != NONE {
+                open.push(item.partner);
+            }
+        }
+    }
+
+    /// How much later the last byte of a stream comes to another machine.
+    fn way(&self, from: u32, to: u32) -> f64 {
+        let [a, b] = [from, to].map(|id| self.layout.host(self.outline.items[id as usize].rank));
+        let (Some(wire), true) = (self.constants.wire, a != b) else { return 0.0 };
+        let bytes = self.outline.items[to as usize].share * self.prices.bytes;
+        let behind = (bytes * wire.byte_ns / 1000.0 - (bytes * self.prices.send)).max(0.0);
+        wire.latency_us + behind
+    }
+}

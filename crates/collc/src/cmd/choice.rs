@@ -1,0 +1,47 @@
+//! What choices are made by: constants from a file, schedules that the environment insists on, the machine's cores.
+
+use crate::failure::Failure;
+use coll::select::{Chooser, Forced};
+use coll_cost::Tuning;
+use std::env;
+use std::path::Path;
+
+/// Schedules to take whatever they cost.
+const SCHEDULE: &str = "COLLC_SCHEDULE";
+/// The file of constants.
+const TUNE: &str = "COLLC_TUNE";
+
+/// A chooser as options and environment have it.
+pub(crate) fn chooser(constants: Option<&Path>) -> Result<Chooser, Failure> {
+    let (tuning, _) = tuning(constants)?;
+    Ok(Chooser::new(tuning).with_forced(forced()?))
+}
+
+/// The constants, and the file that they come from if they are not the shipped ones.
+pub(crate) fn tuning(constants: Option<&Path>) -> Result<(Tuning, Option<String>), Failure> {
+    let from_environment =
+        || env::var_os(TUNE).filter(|path| !path.is_empty()).map(|path| (path.into(), TUNE));
+    let named = constants.map(|path| (path.to_path_buf(), "--constants"));
+    let Some((path, who)) = named.or_else(from_environment) else {
+        return Ok((Tuning::shipped(), None));
+    };
+    let shown = path.display().to_string();
+    let text = coll::read_text(&path).map_err(|error| Failure::unusable(format!("{who}: {error}")))?;
+    let tuning =
+        Tuning::from_json(&text).map_err(|error| Failure::unusable(format!("{who}: `{shown}`: {error}")))?;
+    Ok((tuning, Some(shown)))
+}
+
+/// What the environment insists on.
+pub(crate) fn forced() -> Result<Forced, Failure> {
+    match env::var(SCHEDULE) {
+        Err(env::VarError::NotPresent) => Ok(Forced::default()),
+        Err(error) => Err(Failure::unusable(format!("{SCHEDULE}: {error}"))),
+        Ok(text) => text.parse().map_err(|error| Failure::unusable(format!("{SCHEDULE}: {error}"))),
+    }
+}
+
+/// Cores of this machine that this process may use.
+pub(crate) fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
+}

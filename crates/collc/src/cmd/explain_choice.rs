@@ -1,0 +1,163 @@
+//! `collc explain-choice allreduce 1MiB --ranks 8`: every schedule that could serve, what it is predicted to take, and
+//! why it is taken or passed over.
+
+use super::choice;
+use crate::args::{ExplainChoiceArgs, Format};
+use crate::failure::Failure;
+use crate::output;
+use coll::Bytes;
+use coll::select::{Chooser, Considered, Question, Standing};
+use coll_cost::Layout;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+/// The largest size that `--sizes` looks at.
+const SIZE_MAX_BYTES: u64 = 1 << 30;
+
+#[derive(Serialize)]
+struct Document {
+    operation: &'static str,
+    bytes: u64,
+    ranks: u32,
+    dtype: &'static str,
+    transport: &'static str,
+    cores: u32,
+    constants: String,
+    taken: String,
+    candidates: Vec<Row>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sizes: Option<Vec<Range>>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    schedule: String,
+    predicted_us: Option<f64>,
+    steps: Option<u32>,
+    sent: Option<f64>,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct Range {
+    from_bytes: u64,
+    schedule: String,
+}
+
+/// Prints the candidates for one call.
+pub(crate) fn run(args: &ExplainChoiceArgs) -> Result<ExitCode, Failure> {
+    let question = question(args)?;
+    let (tuning, file) = choice::tuning(args.constants.as_deref())?;
+    let constants = match (file, tuning.of(question.transport).and_then(|known| known.fit.as_ref())) {
+        (Some(file), Some(fit)) => format!("measured, {file}, off by a factor of {:.2}", fit.error_factor),
+        (Some(file), None) => format!("shipped ({file} has none for {})", question.transport),
+        (None, _) => "shipped; `collc tune` measures this machine's".to_string(),
+    };
+    let chooser = Chooser::new(tuning).with_forced(choice::forced()?);
+    let failure = |error: coll::select::ChooseError| Failure::unusable(error.to_string());
+    let considered = chooser.explain(&question).map_err(failure)?;
+    let sizes = match args.sizes {
+        false => None,
+        true => {
+            let table = chooser.table(&question).map_err(failure)?;
+            let range = |(from_bytes, candidate): (u64, &coll::select::Candidate)| Range {
+                from_bytes,
+                schedule: candidate.to_string(),
+            };
+            Some(table.ranges(0, SIZE_MAX_BYTES).into_iter().map(range).collect())
+        }
+    };
+    let document = Document {
+        operation: question.operation,
+        bytes: question.bytes,
+        ranks: question.ranks,
+        dtype: question.dtype.name(),
+        transport: question.transport,
+        cores: question.layout.cores,
+        constants,
+        taken: considered.first().map_or(String::new(), |first| first.candidate.to_string()),
+        candidates: shown(&considered, args.all).map(row).collect(),
+        sizes,
+    };
+    output::print(&match args.format {
+        Format::Json => serde_json::to_string_pretty(&document).expect("invariant: plain data") + "\n",
+        Format::Text => text(&document),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn question(args: &ExplainChoiceArgs) -> Result<Question, Failure> {
+    let operation = coll::canonical_operation(&args.operation).ok_or_else(|| {
+        Failure::unusable(format!("there is no operation `{}`", args.operation))
+            .help(format!("there are {}", coll::OPERATIONS.join(", ")))
+    })?;
+    let ranks =
+        args.ranks.single().ok_or_else(|| Failure::unusable("a choice is made for one rank count"))?;
+    let cores = args.cores.unwrap_or_else(choice::cores);
+    let layout = match args.ranks_per_host {
+        None => Layout::one_host(cores),
+        Some(ranks_per_host) => Layout { ranks_per_host, cores },
+    };
+    Ok(Question {
+        root: args.root,
+        dtype: args.dtype,
+        commutative: !args.ordered,
+        user_operator: args.user_operator,
+        unequal_blocks: args.unequal_blocks,
+        deterministic: args.deterministic,
+        transport: args.transport.name(),
+        layout,
+        ..Question::new(operation, ranks, args.bytes.0)
+    })
+}
+
+/// All, or the first of each schedule: that is its best, or the one reason why none of its values serves.
+fn shown(considered: &[Considered], all: bool) -> impl Iterator<Item = &Considered> {
+    let mut seen = BTreeSet::new();
+    considered.iter().filter(move |c| seen.insert(c.candidate.schedule) || all)
+}
+
+fn row(considered: &Considered) -> Row {
+    let why = match &considered.standing {
+        Standing::Taken => "taken".to_string(),
+        Standing::Forced => "taken, as COLLC_SCHEDULE has it".to_string(),
+        Standing::Slower(factor) => format!("{factor:.2} times as long"),
+        Standing::Rounded(factor) => {
+            format!("{factor:.2} times as fast here; what is taken serves a range of sizes")
+        }
+        Standing::Unsteady => "one serves all sizes, and over them it comes out behind".to_string(),
+        Standing::Barred(reason) => reason.clone(),
+    };
+    Row {
+        schedule: considered.candidate.to_string(),
+        predicted_us: considered.predicted_us,
+        steps: considered.steps,
+        sent: considered.sent_share,
+        why,
+    }
+}
+
+fn text(document: &Document) -> String {
+    let Document { operation, ranks, dtype, transport, cores, taken, .. } = document;
+    let mut text = format!(
+        "{operation} of {} ({dtype}) on {ranks} ranks over {transport}, {cores} cores: {taken}\n",
+        Bytes(document.bytes)
+    );
+    text += &format!("constants: {}\n\n", document.constants);
+    let width = document.candidates.iter().map(|row| row.schedule.chars().count()).max().unwrap_or(0).max(8);
+    text += &format!("{:width$}  {:>12}  {:>5}  {:>6}  why\n", "schedule", "predicted µs", "steps", "sent");
+    for row in &document.candidates {
+        let us = row.predicted_us.map_or("-".into(), |us| format!("{us:.1}"));
+        let steps = row.steps.map_or("-".into(), |steps| steps.to_string());
+        let sent = row.sent.map_or("-".into(), |sent| format!("{sent:.3}"));
+        text += &format!("{:width$}  {us:>12}  {steps:>5}  {sent:>6}  {}\n", row.schedule, row.why);
+    }
+    if let Some(sizes) = &document.sizes {
+        text += "\nfrom size     schedule\n";
+        for range in sizes {
+            text += &format!("{:<12}  {}\n", Bytes(range.from_bytes).to_string(), range.schedule);
+        }
+    }
+    text + "\nsteps: messages on the longest chain; sent: what the busiest rank sends, in buffers\n"
+}
