@@ -1,11 +1,12 @@
 //! One rank of a trial.
 
+use crate::plans::identity;
 use crate::trial::{Inputs, Judge, Operator, Verdict};
 use coll_base::{DType, RedOp};
 use coll_contract::{BufferRole, Leaf};
 use coll_exec::{BindError, Binding, Bound, BufferMemory, Placement, RunError, RunOptions};
 use coll_kernel::{Reducer, Unsupported};
-use coll_plan::Plan;
+use coll_plan::{Plan, Proof};
 use coll_tcp::{JoinOptions, StartError, TcpTransport, Token};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -20,7 +21,7 @@ pub struct Settings {
     pub rendezvous: String,
     /// What ranks of this job know and others do not.
     pub token: String,
-    /// Hash of the whole plan.
+    /// What the plan is shown as: see [`crate::proof_hash`].
     pub plan_hash: String,
     /// Elements of the sized buffer.
     pub elements: u64,
@@ -86,6 +87,21 @@ pub enum TrialError {
         what: String,
         /// What happened.
         fault: coll_exec::Fault,
+    },
+    /// Two ranks know the whole plan that they have slices of, and it is not one.
+    #[error(
+        "rank {rank} has a slice of the plan {found}, and rank {other} one of the plan {expected}, though both were \
+         compiled from the same; run the same build of collc on all ranks"
+    )]
+    PlansDiffer {
+        /// This rank, or the first that differs.
+        rank: u32,
+        /// Its whole plan's hash.
+        found: String,
+        /// The first rank that knows the whole.
+        other: u32,
+        /// Its whole plan's hash.
+        expected: String,
     },
     /// A report that does not read: the ranks run different programs.
     #[error("rank {rank} reports what cannot be read: {detail}; do all ranks run the same collc?")]
@@ -153,7 +169,11 @@ fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> Join
     let field = |name: &str, value: &dyn std::fmt::Display| (name.to_string(), value.to_string());
     options.fingerprint = vec![
         field("schedule", &plan.name),
-        field("plan", &settings.plan_hash),
+        field("root", &plan.root.map_or("none".into(), |root| root.to_string())),
+        field("parameters", &parameters(plan)),
+        field("lanes", &plan.channels),
+        field("slices", &plan.slices),
+        field("plan", &identity(plan)),
         field("dtype", &settings.dtype),
         field("count", &settings.elements),
         field("operator", &settings.operator.name()),
@@ -165,6 +185,12 @@ fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> Join
         field("seed", &settings.seed),
     ];
     options
+}
+
+/// `k = 2, local = 4`
+fn parameters(plan: &Plan) -> String {
+    let pairs: Vec<String> = plan.params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    if pairs.is_empty() { "none".into() } else { pairs.join(", ") }
 }
 
 fn placements(settings: &Settings, plan: &Plan) -> Vec<Placement> {
@@ -206,7 +232,8 @@ impl Trial<'_> {
             self.fill(&mut buffers, iteration == 0);
             transport.begin(patience);
             let what = format!("barrier before operation {iteration} ({})", self.plan.name);
-            exchange(transport, rank, what, Vec::new())?;
+            let known = if iteration == 0 { known_whole(self.plan) } else { Vec::new() };
+            compare_known(rank, &exchange(transport, rank, what, known)?)?;
             transport.begin(limit);
             let mut memory: Vec<BufferMemory<'_>> = buffers
                 .iter_mut()
@@ -328,6 +355,31 @@ impl Buffer {
         match placement {
             Placement::Separate => BufferMemory::Separate { input: &self.input, output: &mut self.output },
             Placement::InPlace => BufferMemory::InPlace(&mut self.output),
+        }
+    }
+}
+
+/// The hash of the whole plan, if this rank knows it: a slice that was made alone does not.
+fn known_whole(plan: &Plan) -> Vec<u8> {
+    match &plan.proof {
+        Some(Proof::Whole(hash)) => hash.clone().into_bytes(),
+        _ => Vec::new(),
+    }
+}
+
+/// Ranks whose slices were cut from a whole have them from one. That all were compiled from the same is known since they
+/// joined; builds of the compiler may differ all the same.
+fn compare_known(rank: u32, blobs: &[Vec<u8>]) -> Result<(), TrialError> {
+    let mut known = (0..).zip(blobs).filter(|(_, blob)| !blob.is_empty());
+    let Some((other, expected)) = known.next() else { return Ok(()) };
+    match known.find(|(_, found)| *found != expected) {
+        None => Ok(()),
+        Some((differs, found)) => {
+            let text = |blob: &[u8]| String::from_utf8_lossy(blob).into_owned();
+            let own = &blobs[rank as usize];
+            let (rank, found) =
+                if own.is_empty() || own == expected { (differs, found) } else { (rank, own) };
+            Err(TrialError::PlansDiffer { rank, found: text(found), other, expected: text(expected) })
         }
     }
 }
