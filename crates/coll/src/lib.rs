@@ -28,7 +28,7 @@ pub use bundle::{Bundle, BundleError};
 pub use coll_compile::Options;
 pub use coll_sema::Instance;
 pub use one_rank::{RankOutcome, RankPlanned, compile_rank};
-pub use plans::{PlanError, ReadPlan, is_plan, read_plan, read_plan_text};
+pub use plans::{PlanError, ReadPlan, is_plan, proof_hash, read_plan, read_plan_text};
 pub use prove::{Outcome, Proved, prove};
 pub use ranks::{RANKS_MAX, RankCounts};
 pub use select::{OPERATIONS, canonical_operation};

@@ -169,12 +169,10 @@ fn slice(
     let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "plan"));
     output::write_file(&path, &coll_plan::to_bytes(plan))?;
     let ops: usize = plan.ranks.iter().map(|rank| rank.ops.len()).sum();
-    let how = match planned.alone {
-        true => "compiled by itself; the schedule was proved on smaller rank counts",
-        false => "cut off the whole plan, which was proved",
-    };
+    let how = if planned.alone { "compiled by itself" } else { "cut off the whole plan" };
+    let proof = plan.proof.as_ref().map_or(String::new(), |proof| format!("  rests on the proof {proof}\n"));
     output::print(&format!(
-        "{name}, rank {rank} of {ranks}: {ops} operations, {how}\nwrote {}\n",
+        "{name}, rank {rank} of {ranks}: {ops} operations, {how}\n{proof}wrote {}\n",
         path.display()
     ))?;
     Ok(ExitCode::SUCCESS)

@@ -25,7 +25,7 @@ struct JsonRun<'a> {
     #[serde(rename = "algbw_GBps")]
     algbw: f64,
     #[serde(rename = "busbw_GBps")]
-    busbw: f64,
+    busbw: Option<f64>,
     wrong: u64,
     ok: bool,
     root: Option<u32>,
@@ -53,7 +53,7 @@ pub(super) fn print(
     reports: &[RankReport],
 ) -> Result<ExitCode, Failure> {
     let summary = Summary::of(reports);
-    let differing = if prepared.same_bits { summary.differing_blocks } else { 0 };
+    let differing = if prepared.plan.claims.same_reduction_tree { summary.differing_blocks } else { 0 };
     let ok = summary.wrong == 0 && differing == 0;
     let row = row(prepared, &summary, ok);
     match args.format {
@@ -85,14 +85,14 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
         bytes,
         count: settings.elements,
         dtype: settings.dtype.name(),
-        redop: if plan.contract.reduces() { settings.operator.name() } else { "none" },
+        redop: if plan.reduces { settings.operator.name() } else { "none" },
         transport: prepared.transport,
         iters: settings.iters,
         median_us: summary.median_us,
         min_us: summary.min_us,
         p99_us: summary.p99_us,
         algbw,
-        busbw: algbw * prepared.bus_factor,
+        busbw: prepared.bus_factor.map(|factor| algbw * factor),
         wrong: summary.wrong,
         ok,
         root: plan.root,
@@ -122,7 +122,7 @@ fn text(prepared: &Prepared, row: &JsonRun<'_>) -> String {
         "bytes", "count", "type", "redop", "median µs", "min µs", "p99 µs", "algbw", "busbw", "wrong"
     );
     text += &format!(
-        "{:>12} {:>12} {:>6} {:>8} {:>11.1} {:>11.1} {:>11.1} {:>8.3} {:>8.3} {:>7}\n",
+        "{:>12} {:>12} {:>6} {:>8} {:>11.1} {:>11.1} {:>11.1} {:>8.3} {:>8} {:>7}\n",
         row.bytes,
         row.count,
         row.dtype,
@@ -131,7 +131,7 @@ fn text(prepared: &Prepared, row: &JsonRun<'_>) -> String {
         row.min_us,
         row.p99_us,
         row.algbw,
-        row.busbw,
+        row.busbw.map_or("-".into(), |busbw| format!("{busbw:.3}")),
         row.wrong
     );
     let verdict = if row.ok { "every element on every rank is right" } else { "WRONG" };
