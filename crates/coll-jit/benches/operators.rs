@@ -42,8 +42,7 @@ fn subjects() -> [Subject; 5] {
 
 fn row(subject: &Subject) {
     let (combine, params, given, ensure) = (subject.combine.clone(), vec![], None, None);
-    let operator =
-        UserOperator { name: "f".into(), commutative: true, params, combine, given, ensure };
+    let operator = UserOperator { name: "f".into(), commutative: true, params, combine, given, ensure };
     let interpreted = Reducer::user(&operator, subject.dtype, &[]).expect("it is well formed");
     let compile = || coll_jit::compile(&operator, subject.dtype, &[]).expect("it compiles");
     let native = Reducer::user_native(&operator, subject.dtype, &[], Arc::new(compile()));
@@ -139,9 +138,7 @@ fn hypot_f32(target: &mut [u8], source: &[u8]) {
 fn absmax_bf16(target: &mut [u8], source: &[u8]) {
     let wide = |bytes| f32::from_bits(u32::from(u16::from_ne_bytes(bytes)) << 16);
     // One of two bf16 is a bf16: nothing need be rounded.
-    each(target, source, |x, y| {
-        ((farther(wide(x), wide(y)).to_bits() >> 16) as u16).to_ne_bytes()
-    });
+    each(target, source, |x, y| ((farther(wide(x), wide(y)).to_bits() >> 16) as u16).to_ne_bytes());
 }
 
 fn modular_i32(target: &mut [u8], source: &[u8]) {

@@ -67,8 +67,7 @@ impl Machine {
         for (name, value) in chosen {
             flags.set(name, value).map_err(|error| refuse(error.to_string()))?;
         }
-        let isa =
-            builder.finish(settings::Flags::new(flags)).map_err(|error| refuse(error.to_string()))?;
+        let isa = builder.finish(settings::Flags::new(flags)).map_err(|error| refuse(error.to_string()))?;
         let has = |name| isa.isa_flags().iter().any(|flag| flag.name == name && flag.as_bool() == Some(true));
         // Without AVX, operands of vector instructions in memory must be aligned, and Cranelift 0.125 takes some there that
         // are not (those of `fcmp`): single numbers have no such rule.

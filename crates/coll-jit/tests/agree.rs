@@ -48,7 +48,8 @@ fn both(
 /// Elements whose results differ, in words.
 fn difference(dtype: DType, due: &[u8], found: &[u8]) -> Option<String> {
     let size = dtype.size_bytes() as usize;
-    let is_nan = |element: &[u8]| matches!(oracle::read(dtype, element), Some(Scalar::Float(x)) if x.is_nan());
+    let is_nan =
+        |element: &[u8]| matches!(oracle::read(dtype, element), Some(Scalar::Float(x)) if x.is_nan());
     let differs = |(due, found): &(&[u8], &[u8])| due != found && !(is_nan(due) && is_nan(found));
     let pairs = due.chunks(size).zip(found.chunks(size));
     let (at, (due, found)) = pairs.enumerate().find(|(_, pair)| differs(pair))?;
@@ -104,7 +105,10 @@ fn machine_code_and_interpreter_agree_on_random_operators() {
                 }
             }
             let known = compile_for(machine, &operator(Expr::Left), dtype, &[]).is_ok();
-            assert!(!known || compiled > 60 && refused > 0, "{dtype}: {compiled} were compiled, {refused} refused");
+            assert!(
+                !known || compiled > 60 && refused > 0,
+                "{dtype}: {compiled} were compiled, {refused} refused"
+            );
         }
     }
 }
@@ -141,6 +145,28 @@ fn shifts_by_every_known_distance_agree() {
     }
 }
 
+#[test]
+fn divisions_by_every_known_number_agree() {
+    let mut random = Random::seeded();
+    let machine = Machine::this().unwrap();
+    let near = |power: u32| [(1i64 << power) - 1, 1 << power, (1 << power) + 1];
+    let small = (-20..=20).chain([100, 127, -128, 1000, 65537, i64::from(i32::MIN), i64::MIN, i64::MAX]);
+    let all: Vec<i64> = small.chain((3..62).flat_map(near)).collect();
+    for dtype in DType::ALL.into_iter().filter(|dtype| !dtype.is_float()) {
+        for op in [Binary::Div, Binary::Mod] {
+            for &divisor in &all {
+                // As a constant, and as one that only the compiler finds to be one.
+                let found = binary(Binary::BitXor, Expr::Int(divisor), Expr::Int(0));
+                for known in [Expr::Int(divisor), found] {
+                    let operator = operator(binary(op, Expr::Left, known));
+                    let Some(pair) = both(&machine, &operator, dtype, &[]) else { continue };
+                    compare(&mut random, &pair, &|| format!("{dtype} {op:?} {divisor}"));
+                }
+            }
+        }
+    }
+}
+
 /// Every narrow float goes in and comes out right, alone and after arithmetic that rounds.
 #[test]
 fn every_narrow_float_agrees() {
@@ -148,9 +174,11 @@ fn every_narrow_float_agrees() {
     let third = binary(Binary::Div, Expr::Left, Expr::Int(3));
     for machine in &machines() {
         for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_float() && dtype.size_bytes() == 2) {
-            for (combine, shift) in
-                [(Expr::Left, 0), (third.clone(), 0), (binary(Binary::Add, Expr::Left, Expr::Right), 7919 * 2)]
-            {
+            for (combine, shift) in [
+                (Expr::Left, 0),
+                (third.clone(), 0),
+                (binary(Binary::Add, Expr::Left, Expr::Right), 7919 * 2),
+            ] {
                 let (interpreted, native) = both(machine, &operator(combine), dtype, &[]).unwrap();
                 let mut other = all.clone();
                 other.rotate_left(shift);
