@@ -10,6 +10,6 @@ mod summary;
 pub use inputs::Inputs;
 pub use judge::{Judge, Verdict};
 pub use memory::{NoMemory, RunMemory, placements};
-pub use operator::Operator;
+pub use operator::{Operator, OperatorCode};
 pub use rank::{RankReport, Settings, TrialError, run_rank};
 pub use summary::Summary;

@@ -20,7 +20,7 @@ pub struct Judge<'a> {
     pub inputs: Inputs,
     /// The built-in operator; none is the user's that `reducer` holds.
     pub op: Option<RedOp>,
-    /// The operator as the run uses it.
+    /// The operator, interpreted if it is the user's.
     pub reducer: &'a Reducer,
 }
 

@@ -1,7 +1,7 @@
 //! One rank of a trial.
 
 use crate::plans::identity;
-use crate::trial::{Inputs, Judge, NoMemory, Operator, RunMemory, Verdict, placements};
+use crate::trial::{Inputs, Judge, NoMemory, Operator, OperatorCode, RunMemory, Verdict, placements};
 use coll_base::{DType, RedOp};
 use coll_exec::{BindError, Binding, Bound, RunError, RunOptions};
 use coll_kernel::{Reducer, Unsupported};
@@ -29,6 +29,8 @@ pub struct Settings {
     pub dtype: DType,
     /// The operator.
     pub operator: Operator,
+    /// A user's operator runs as machine code where it can.
+    pub native: bool,
     /// True if the collective reduces: a rank's slice of the contract cannot always tell.
     pub reduces: bool,
     /// Iterations before the timed ones.
@@ -52,6 +54,8 @@ pub struct RankReport {
     pub rank: u32,
     /// Time of each timed iteration, in microseconds.
     pub times_us: Vec<f64>,
+    /// What ran where the operator was applied.
+    pub operator_code: OperatorCode,
     /// Elements that are wrong.
     pub wrong: u64,
     /// The first of them, in words.
@@ -126,7 +130,8 @@ pub fn run_rank(
     plan: &Plan,
     progress: &mut dyn FnMut(u32),
 ) -> Result<Vec<RankReport>, TrialError> {
-    let reducer = settings.operator.reducer(settings.dtype)?;
+    let (reducer, operator_code) = settings.operator.compiled(settings.dtype, settings.native)?;
+    let reference = settings.operator.reducer(settings.dtype)?;
     let placements = placements(&plan.contract, settings.in_place);
     let bound = Bound::new(Binding {
         plan,
@@ -143,7 +148,7 @@ pub fn run_rank(
     };
     let mut transport = coll_tcp::join(join_options(settings, plan, bound.as_ref().ok()))?;
     let done = bound.map_err(TrialError::from).and_then(|bound| {
-        let mut trial = Trial { settings, plan, reducer, bound };
+        let mut trial = Trial { settings, plan, reference, operator_code, bound };
         trial.run(&mut transport, progress)
     });
     match done {
@@ -194,7 +199,9 @@ fn parameters(plan: &Plan) -> String {
 struct Trial<'a> {
     settings: &'a Settings,
     plan: &'a Plan,
-    reducer: Reducer,
+    /// What results are judged by: it shares no code with what a user's operator ran as.
+    reference: Reducer,
+    operator_code: OperatorCode,
     bound: Bound,
 }
 
@@ -234,7 +241,14 @@ impl Trial<'_> {
             progress(iteration + 1);
         }
         let Verdict { wrong, first: first_wrong, digests } = verdict;
-        let report = RankReport { rank, times_us, wrong, first_wrong, digests };
+        let report = RankReport {
+            rank,
+            times_us,
+            operator_code: self.operator_code.clone(),
+            wrong,
+            first_wrong,
+            digests,
+        };
         let blob = serde_json::to_vec(&report).expect("invariant: a report is plain data");
         transport.begin(patience);
         let blobs = exchange(transport, rank, "exchange of reports".into(), blob)?;
@@ -256,7 +270,7 @@ impl Trial<'_> {
             counts: &self.settings.counts,
             inputs: self.inputs(),
             op: self.settings.operator.builtin(),
-            reducer: &self.reducer,
+            reducer: &self.reference,
         };
         let outputs = memory.outputs();
         judge.verdict(self.settings.rank, &outputs.iter().map(|output| &output[..]).collect::<Vec<_>>())

@@ -67,6 +67,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         counts: counts.clone(),
         dtype: args.dtype,
         operator,
+        native: native()?,
         reduces: found.plan.reduces,
         warmup: args.warmup,
         iters: args.iters,
@@ -82,6 +83,20 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         remark: found.remark,
         plan: found.plan,
     })
+}
+
+/// Whether user operators are to be compiled; `COLLC_JIT=off` has them interpreted.
+fn native() -> Result<bool, Failure> {
+    match std::env::var("COLLC_JIT").as_deref() {
+        Err(std::env::VarError::NotPresent) | Ok("" | "on") => Ok(true),
+        Ok("off") => Ok(false),
+        other => {
+            let found = other.unwrap_or("no text");
+            Err(Failure::unusable(format!("the environment's COLLC_JIT is `{found}`")).help(
+                "`off` has user operators interpreted; `on`, or nothing, has them compiled where they can be",
+            ))
+        }
+    }
 }
 
 fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {

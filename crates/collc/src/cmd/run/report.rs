@@ -4,7 +4,7 @@ use super::prepare::Prepared;
 use crate::args::{Format, RunArgs};
 use crate::failure::Failure;
 use crate::output;
-use coll::trial::{RankReport, Summary};
+use coll::trial::{OperatorCode, RankReport, Summary};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -33,6 +33,10 @@ struct JsonRun<'a> {
     seed: u64,
     plan: &'a str,
     differing_blocks: u64,
+    /// `native` or `interpreted`, of a user's operator; none for others.
+    operator_code: Option<&'static str>,
+    /// Why it was interpreted.
+    operator_code_reason: Option<String>,
 }
 
 /// The document of a run that failed.
@@ -77,6 +81,12 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
     let (plan, settings) = (&prepared.plan, &prepared.settings);
     let bytes = settings.elements * settings.dtype.size_bytes();
     let algbw = if summary.median_us > 0.0 { bytes as f64 / summary.median_us / 1e3 } else { 0.0 };
+    let (operator_code, operator_code_reason) = match &summary.operator_code {
+        _ if !plan.contract.reduces() => (None, None),
+        OperatorCode::Builtin => (None, None),
+        code @ OperatorCode::Native => (Some(code.name()), None),
+        code @ OperatorCode::Interpreted { reason } => (Some(code.name()), Some(reason.clone())),
+    };
     let (op, _) = plan.name.split_once('.').unwrap_or((&plan.name, ""));
     JsonRun {
         op,
@@ -100,6 +110,8 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
         seed: settings.seed,
         plan: &settings.plan_hash,
         differing_blocks: summary.differing_blocks,
+        operator_code,
+        operator_code_reason,
     }
 }
 
@@ -134,6 +146,11 @@ fn text(prepared: &Prepared, row: &JsonRun<'_>) -> String {
         row.busbw.map_or("-".into(), |busbw| format!("{busbw:.3}")),
         row.wrong
     );
+    match (row.operator_code, &row.operator_code_reason) {
+        (Some(_), Some(reason)) => text += &format!("operator {} was interpreted: {reason}\n", row.redop),
+        (Some(_), None) => text += &format!("operator {} ran as machine code\n", row.redop),
+        (None, _) => {}
+    }
     let verdict = if row.ok { "every element on every rank is right" } else { "WRONG" };
     text + &format!("{} iterations, GB/s = 10^9 bytes a second; {verdict}\n", row.iters)
 }
