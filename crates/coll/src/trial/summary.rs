@@ -28,13 +28,22 @@ impl Summary {
         let mut times: Vec<f64> = (0..iterations).map(slowest).collect();
         times.sort_by(f64::total_cmp);
         Summary {
-            median_us: quantile(&times, 0.5),
+            median_us: median(&times),
             min_us: quantile(&times, 0.0),
             p99_us: quantile(&times, 0.99),
             wrong: reports.iter().map(|report| report.wrong).sum(),
             first_wrong: reports.iter().find_map(|report| report.first_wrong.clone()),
             differing_blocks: differing(reports),
         }
+    }
+}
+
+/// The value in the middle; of an even number, the mean of the middle two.
+fn median(sorted: &[f64]) -> f64 {
+    let (below, above) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
+    match (sorted.get(below), sorted.get(above)) {
+        (Some(below), Some(above)) => (below + above) / 2.0,
+        _ => 0.0,
     }
 }
 
@@ -74,6 +83,14 @@ mod tests {
         let summary = Summary::of(&[report(0, &[1.0, 5.0, 3.0], 1), report(1, &[2.0, 4.0, 9.0], 1)]);
         assert_eq!((summary.min_us, summary.median_us, summary.p99_us), (2.0, 5.0, 9.0));
         assert_eq!(summary.differing_blocks, 0);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_middle_two() {
+        let of = |times: &[f64]| Summary::of(&[report(0, times, 1)]).median_us;
+        assert_eq!(of(&[4.0, 2.0]), 3.0);
+        assert_eq!(of(&[9.0, 1.0, 4.0, 2.0]), 3.0);
+        assert_eq!((of(&[7.0]), of(&[])), (7.0, 0.0));
     }
 
     #[test]

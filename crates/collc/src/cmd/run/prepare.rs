@@ -48,7 +48,10 @@ const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;
 /// Finds, compiles and proves what `args` name, for `ranks` ranks if the target does not say how many.
 pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>) -> Result<Prepared, Failure> {
     let found = find(args, ranks)?;
-    let operator = operator(args, &found.operators)?;
+    let operator = match found.plan.contract.reduces() {
+        true => operator(args, &found.operators)?,
+        false => no_operator(args, &found.plan)?,
+    };
     let reducer = operator.reducer(args.dtype).map_err(|error| Failure::unusable(error.to_string()))?;
     refuse_order(&found, &operator)?;
     let contract = &found.plan.contract;
@@ -103,9 +106,12 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
             params.retain(|(known, _)| known != name);
             params.push((name.clone(), *value));
         }
-        return from_source(args, &bundle.source(), Some(&bundle.schedule), params, needed(ranks)?);
+        let mut source = bundle.source();
+        target::restrict(&mut source, Some(&bundle.schedule));
+        return from_source(args, &source, Some(&bundle.schedule), params, needed(ranks)?);
     }
-    let source = Source::read(path)?;
+    let mut source = Source::read(path)?;
+    target::restrict(&mut source, args.choice.schedule.as_deref());
     from_source(args, &source, args.choice.schedule.as_deref(), args.choice.define.clone(), needed(ranks)?)
 }
 
@@ -200,6 +206,19 @@ fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, 
     Ok(Found { plan, operators: Vec::new(), facts: None, remark: None })
 }
 
+/// Where nothing is reduced, an operator that is asked for would be one that is ignored.
+fn no_operator(args: &RunArgs, plan: &Plan) -> Result<Operator, Failure> {
+    let asked = args.op.as_ref().map(|op| format!("--op {op}"));
+    let set = args.operator_values.first().map(|(name, value)| format!("--set {name}={value}"));
+    match asked.or(set) {
+        None => Ok(Operator::Builtin(RedOp::Sum)),
+        Some(asked) => {
+            let message = format!("`{asked}` is for collectives that reduce, and {} does not", plan.name);
+            Err(Failure::unusable(message).help("leave it out: elements arrive as they were sent"))
+        }
+    }
+}
+
 /// The operator that is asked for; a file that declares one means it to be used.
 fn operator(args: &RunArgs, declared: &[UserOperator]) -> Result<Operator, Failure> {
     let user = |operator: &UserOperator| {
@@ -210,11 +229,20 @@ fn operator(args: &RunArgs, declared: &[UserOperator]) -> Result<Operator, Failu
                     .help(format!("give it one with `--set {name}=VALUE`"))
             })
         };
-        let values = operator.params.iter().map(value).collect::<Result<Vec<f64>, Failure>>()?;
-        if let Some((name, _)) = args.operator_values.iter().find(|(name, _)| !operator.params.contains(name))
-        {
-            return Err(Failure::unusable(format!("operator `{}` has no parameter `{name}`", operator.name)));
+        for (at, (name, _)) in args.operator_values.iter().enumerate() {
+            if !operator.params.contains(name) {
+                let has = match operator.params.is_empty() {
+                    true => "it has none".to_string(),
+                    false => format!("it has {}", operator.params.join(", ")),
+                };
+                let message = format!("operator `{}` has no parameter `{name}`", operator.name);
+                return Err(Failure::unusable(message).help(has));
+            }
+            if args.operator_values[..at].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Failure::unusable(format!("`--set {name}=…` is given twice")));
+            }
         }
+        let values = operator.params.iter().map(value).collect::<Result<Vec<f64>, Failure>>()?;
         Ok(Operator::User(operator.clone(), values))
     };
     let builtin = |op: RedOp| match args.operator_values.first() {
