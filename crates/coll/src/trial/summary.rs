@@ -30,7 +30,7 @@ impl Summary {
         let mut times: Vec<f64> = (0..iterations).map(slowest).collect();
         times.sort_by(f64::total_cmp);
         Summary {
-            median_us: quantile(&times, 0.5),
+            median_us: median(&times),
             min_us: quantile(&times, 0.0),
             p99_us: quantile(&times, 0.99),
             operator_code: operator_code(reports),
@@ -45,6 +45,15 @@ fn operator_code(reports: &[RankReport]) -> OperatorCode {
     let mut codes = reports.iter().map(|report| &report.operator_code);
     let interpreted = codes.clone().find(|code| matches!(code, OperatorCode::Interpreted { .. }));
     interpreted.or(codes.next()).cloned().unwrap_or(OperatorCode::Builtin)
+}
+
+/// The value in the middle; of an even number, the mean of the middle two.
+fn median(sorted: &[f64]) -> f64 {
+    let (below, above) = (sorted.len().saturating_sub(1) / 2, sorted.len() / 2);
+    match (sorted.get(below), sorted.get(above)) {
+        (Some(below), Some(above)) => (below + above) / 2.0,
+        _ => 0.0,
+    }
 }
 
 /// The value that a share of the sorted values does not exceed.
@@ -92,6 +101,14 @@ mod tests {
         assert_eq!(Summary::of(&[one.clone(), two.clone()]).operator_code, OperatorCode::Native);
         two.operator_code = OperatorCode::Interpreted { reason: "no memory".into() };
         assert_eq!(Summary::of(&[one, two.clone()]).operator_code, two.operator_code);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_middle_two() {
+        let of = |times: &[f64]| Summary::of(&[report(0, times, 1)]).median_us;
+        assert_eq!(of(&[4.0, 2.0]), 3.0);
+        assert_eq!(of(&[9.0, 1.0, 4.0, 2.0]), 3.0);
+        assert_eq!((of(&[7.0]), of(&[])), (7.0, 0.0));
     }
 
     #[test]

@@ -73,10 +73,20 @@ fn user(args: &RunArgs, operator: &UserOperator) -> Result<Operator, Failure> {
                 .help(format!("give it one with `--set {name}=VALUE`"))
         })
     };
-    let values = operator.params.iter().map(value).collect::<Result<Vec<f64>, Failure>>()?;
-    if let Some((name, _)) = args.operator_values.iter().find(|(name, _)| !operator.params.contains(name)) {
-        return Err(Failure::unusable(format!("operator `{}` has no parameter `{name}`", operator.name)));
+    for (at, (name, _)) in args.operator_values.iter().enumerate() {
+        if !operator.params.contains(name) {
+            let has = match operator.params.is_empty() {
+                true => "it has none".to_string(),
+                false => format!("it has {}", operator.params.join(", ")),
+            };
+            let message = format!("operator `{}` has no parameter `{name}`", operator.name);
+            return Err(Failure::unusable(message).help(has));
+        }
+        if args.operator_values[..at].iter().any(|(earlier, _)| earlier == name) {
+            return Err(Failure::unusable(format!("`--set {name}=…` is given twice")));
+        }
     }
+    let values = operator.params.iter().map(value).collect::<Result<Vec<f64>, Failure>>()?;
     Ok(Operator::User(operator.clone(), values))
 }
 
@@ -84,6 +94,19 @@ fn builtin(args: &RunArgs, op: RedOp) -> Result<Operator, Failure> {
     match args.operator_values.first() {
         None => Ok(Operator::Builtin(op)),
         Some((name, _)) => Err(Failure::unusable(format!("operator `{op}` has no parameter `{name}`"))),
+    }
+}
+
+/// Where nothing is reduced, an operator that is asked for would be one that is ignored.
+pub(super) fn no_operator(args: &RunArgs, plan: &Plan) -> Result<Operator, Failure> {
+    let asked = args.op.as_ref().map(|op| format!("--op {op}"));
+    let set = args.operator_values.first().map(|(name, value)| format!("--set {name}={value}"));
+    match asked.or(set) {
+        None => Ok(Operator::Builtin(RedOp::Sum)),
+        Some(asked) => {
+            let message = format!("`{asked}` is for collectives that reduce, and {} does not", plan.name);
+            Err(Failure::unusable(message).help("leave it out: elements arrive as they were sent"))
+        }
     }
 }
 

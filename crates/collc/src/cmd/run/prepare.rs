@@ -1,6 +1,6 @@
 //! What is to be run: from the arguments to a proved plan, an operator and counts.
 
-use super::operator::{operator, refuse_order};
+use super::operator::{no_operator, operator, refuse_order};
 use crate::args::RunArgs;
 use crate::cmd::{choice, compile, target};
 use crate::failure::Failure;
@@ -46,7 +46,10 @@ const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;
 pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> Result<Prepared, Failure> {
     let found = find(args, ranks)?;
     refuse_part(args, &found.plan, only)?;
-    let operator = operator(args, &found.operators)?;
+    let operator = match found.plan.reduces {
+        true => operator(args, &found.operators)?,
+        false => no_operator(args, &found.plan)?,
+    };
     let reducer = operator.reducer(args.dtype).map_err(|error| Failure::unusable(error.to_string()))?;
     refuse_order(&found.plan, &operator)?;
     let contract = &found.plan.contract;
@@ -117,9 +120,12 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
             params.retain(|(known, _)| known != name);
             params.push((name.clone(), *value));
         }
-        return from_source(args, &bundle.source(), Some(&bundle.schedule), params, needed(ranks)?);
+        let mut source = bundle.source();
+        target::restrict(&mut source, Some(&bundle.schedule));
+        return from_source(args, &source, Some(&bundle.schedule), params, needed(ranks)?);
     }
-    let source = Source::read(path)?;
+    let mut source = Source::read(path)?;
+    target::restrict(&mut source, args.choice.schedule.as_deref());
     from_source(args, &source, args.choice.schedule.as_deref(), args.choice.define.clone(), needed(ranks)?)
 }
 
@@ -244,6 +250,7 @@ fn refuse_part(args: &RunArgs, plan: &Plan, only: Option<u32>) -> Result<(), Fai
         Some(_) if plan.proof.is_none() => {
             Err(Failure::unusable(format!("{part_words}, and does not say on which proof it rests"))
                 .help("cut it anew: `collc compile … --rank` writes the proof into it"))
+        }
         }
         Some(_) => Ok(()),
     }
