@@ -1,7 +1,7 @@
 //! What the compiler tells its user: one [`Diagnostic`] says what is wrong, where, what was expected, what was
 //! found, and a way out. Rendering is the command line's business.
 
-use crate::Span;
+use crate::{FileId, Span};
 
 /// A stable name such as `E0103`: `E` refuses, `W` warns. Each has a page in `docs/errors` and a fixture.
 ///
@@ -53,6 +53,8 @@ pub struct Diagnostic {
     pub primary: Option<Label>,
     /// Other places that matter.
     pub secondary: Vec<Label>,
+    /// The calls that led to the statement at fault, innermost first, each with the values of its variables: `s = 2`.
+    pub calls: Vec<Label>,
     /// What would have been right.
     pub expected: Option<String>,
     /// What was there instead.
@@ -77,6 +79,7 @@ impl Diagnostic {
             message: message.into(),
             primary: None,
             secondary: Vec::new(),
+            calls: Vec::new(),
             expected: None,
             found: None,
             notes: Vec::new(),
@@ -95,6 +98,32 @@ impl Diagnostic {
     /// Another place that matters.
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.secondary.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// Adds the calls that led to the primary place, innermost first.
+    pub fn called_by(mut self, calls: Vec<Label>) -> Diagnostic {
+        self.calls.extend(calls);
+        self
+    }
+
+    /// Shows the calls that led to the primary place to one who wrote the file `own`. If the place is in another file,
+    /// which is the library's and proved, the way it is called is at fault: the innermost call of `own` becomes the
+    /// primary place.
+    pub fn blame_call(mut self, own: FileId) -> Diagnostic {
+        let Some(primary) = &mut self.primary else { return self };
+        let Some(call) = self.calls.iter().find(|call| call.span.file == own) else { return self };
+        let text = match call.text.as_str() {
+            "" => "in this call".to_string(),
+            values => format!("in this call, with {values}"),
+        };
+        let call = Label { span: call.span, text };
+        if primary.span.file != own {
+            let statement = std::mem::replace(primary, call);
+            self.secondary.insert(0, statement);
+        } else if primary.span != call.span && !self.secondary.iter().any(|label| label.span == call.span) {
+            self.secondary.push(call);
+        }
         self
     }
 
@@ -130,5 +159,26 @@ impl Diagnostic {
     /// True if it refuses.
     pub fn is_error(&self) -> bool {
         self.severity() == Severity::Error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_of_the_library_is_to_blame_and_one_of_the_own_file_is_named() {
+        let at = |file, offset| Span::new(FileId(file), offset, offset + 1);
+        let call = |file| Label { span: at(file, 3), text: "s = 2".into() };
+        let told = |file| Diagnostic::new(Code("E0001"), at(file, 1), "wrong").label("here");
+        let library = told(7).called_by(vec![call(7), call(0)]).blame_call(FileId(0));
+        let text = |label: &Label| (label.span, label.text.clone());
+        assert_eq!(library.primary.as_ref().map(text), Some((at(0, 3), "in this call, with s = 2".into())));
+        assert_eq!(library.secondary.iter().map(text).collect::<Vec<_>>(), [(at(7, 1), "here".into())]);
+        assert_eq!(library.calls, [call(7), call(0)]);
+        let own = told(0).called_by(vec![call(0)]).blame_call(FileId(0));
+        assert_eq!(own.primary.as_ref().map(text), Some((at(0, 1), "here".into())));
+        assert_eq!(own.secondary.len(), 1);
+        assert_eq!(told(0).blame_call(FileId(0)), told(0));
     }
 }

@@ -43,7 +43,8 @@ fn ring(n: u32, stride: u32) -> Program {
         after: Vec::new(),
         classes: Classes { count: 1, table: vec![0; n as usize] },
     };
-    let origin = Origin { span: Span::new(FileId(0), 0, 0), binding: Origins::NO_BINDING };
+    let origin =
+        Origin { span: Span::new(FileId(0), 0, 0), binding: Origins::NO_BINDING, call: Origins::NO_CALL };
     Program {
         schedule: "ring".into(),
         params: Vec::new(),

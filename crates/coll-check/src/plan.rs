@@ -10,10 +10,12 @@
 //! 4. `races`: every other order gives the same, since conflicting accesses are ordered (`order`);
 //! 5. `entries`: barriers: who has entered before whom may leave.
 //!
-//! The third looks at one order only; the fourth says why that is enough.
+//! The third looks at one order only; the fourth says why that is enough. It finds besides what a plan may claim of its
+//! reductions (`likeness` compares their trees); a plan that claims more is refused.
 
 pub mod codes;
 mod entries;
+mod likeness;
 mod order;
 mod pairing;
 mod progress;
@@ -24,7 +26,7 @@ mod verdict;
 mod whole;
 
 use coll_base::Diagnostic;
-use coll_plan::Plan;
+use coll_plan::{Claims, Plan};
 
 /// What was found out about a plan.
 #[derive(Clone, Debug)]
@@ -37,9 +39,8 @@ pub struct PlanProof {
     pub min_slots: u32,
     /// It runs to its end even if every send waits for its receive.
     pub rendezvous: bool,
-    /// Every reduction keeps the operands in the contract's order, so that operators that do not commute are served.
-    /// False for a plan that is refused.
-    pub ordered: bool,
+    /// What the plan may claim, whether it does or not. Nothing for a plan that is refused for other reasons.
+    pub claims: Claims,
 }
 
 /// Proves a whole plan, or tells what is wrong with it.
@@ -48,7 +49,7 @@ pub fn prove(plan: &Plan) -> PlanProof {
         diagnostics: vec![diagnostic],
         min_slots: 0,
         rendezvous: false,
-        ordered: false,
+        claims: Claims::default(),
     };
     if let Err(error) = coll_plan::verify(plan) {
         return refused(error.diagnostic());
@@ -60,22 +61,47 @@ pub fn prove(plan: &Plan) -> PlanProof {
     let messages = match pairing::pair(&whole) {
         Ok(messages) => messages,
         Err(diagnostics) => {
-            return PlanProof { diagnostics, min_slots: 0, rendezvous: false, ordered: false };
+            return PlanProof { diagnostics, min_slots: 0, rendezvous: false, claims: Claims::default() };
         }
     };
     let progress = progress::progress(&whole, &messages);
     let mut diagnostics = progress.diagnostics;
-    let mut ordered = false;
+    let mut claims = Claims::default();
     // A plan that stops has no end to speak of, and its memory is in disorder for that reason alone.
     if !progress.order.is_empty() || whole.op_count() == 0 {
-        let (told, in_order) = values::check(&whole, &messages, &progress.order);
-        ordered = in_order && told.is_empty();
+        let (told, found) = values::check(&whole, &messages, &progress.order);
         diagnostics.extend(told);
         diagnostics.extend(races::check(&whole, &messages, &progress.order));
         diagnostics.extend(entries::check(&whole, &messages, &progress.order));
+        if diagnostics.is_empty() {
+            claims = found;
+            diagnostics.extend(unfounded(plan.claims, found));
+        }
     }
     let (min_slots, rendezvous) = (progress.min_slots, progress.rendezvous);
-    PlanProof { diagnostics, min_slots, rendezvous, ordered }
+    PlanProof { diagnostics, min_slots, rendezvous, claims }
+}
+
+/// What a plan claims and its proof does not bear out.
+fn unfounded(claimed: Claims, found: Claims) -> Vec<Diagnostic> {
+    let claims = [
+        (claimed.ordered, found.ordered, "ordered", "every reduction with its operands in the contract's order"),
+        (
+            claimed.same_reduction_tree,
+            found.same_reduction_tree,
+            "same_reduction_tree",
+            "one reduction tree on all ranks that end with one value",
+        ),
+    ];
+    let unfounded = claims.into_iter().filter(|&(claimed, found, ..)| claimed && !found);
+    let told = unfounded.map(|(_, _, name, due)| {
+        let message = format!("the plan claims `{name}`, and its proof does not bear that out");
+        Diagnostic::unplaced(codes::UNFOUNDED, message)
+            .expected(due)
+            .found(if name == "ordered" { "operands in another order" } else { "trees that differ" })
+            .help(format!("take the line `claim {name}` out, or compile the schedule anew"))
+    });
+    told.collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod blocks;
 mod by_statement;
 mod entries;
 mod explain;
+mod idle;
 mod intern;
 mod leaf_sets;
 mod measure;
@@ -85,7 +86,9 @@ pub fn prove(program: &Program) -> Proof {
     let verdict = verdict::judge(program, &mut outcome);
     let properties = properties(program, &scale, &outcome, &verdict);
     let errors = errors(program, &mut outcome, &verdict);
-    let diagnostics = if errors.is_empty() { warnings(program, &mut outcome, &properties) } else { errors };
+    let told = if errors.is_empty() { warnings(program, &mut outcome, &properties) } else { errors };
+    let own = program.origins.schedule.file;
+    let diagnostics = told.into_iter().map(|diagnostic| diagnostic.blame_call(own)).collect();
     Proof { diagnostics, properties }
 }
 
@@ -111,6 +114,10 @@ fn errors(program: &Program, outcome: &mut Outcome, verdict: &Verdict) -> Vec<Di
 
 fn warnings(program: &Program, outcome: &mut Outcome, properties: &Properties) -> Vec<Diagnostic> {
     let mut told = Vec::new();
+    if program.contract.ensures.is_empty() && program.contract.after.is_empty() {
+        // Where nothing is promised all is waste.
+        return told;
+    }
     for statement in waste::unread(program, &outcome.resent).statements().iter().take(STATEMENTS_MAX) {
         told.push(waste::nobody_reads(program, statement));
     }

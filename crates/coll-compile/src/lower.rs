@@ -34,13 +34,15 @@ use crate::{Grouped, codes};
 use agenda::Agenda;
 use coll_base::{Diagnostic, SourceMap};
 use coll_ir::Program;
-use coll_plan::{Plan, RankPlan};
+use coll_plan::{Claims, Plan, RankPlan};
 use rank::Lowering;
 
 /// How to lower.
 pub(crate) struct Settings {
     /// Channels for each pair of ranks.
     pub(crate) lanes: u32,
+    /// Parts that each chunk has been cut into.
+    pub(crate) slices: u32,
     /// Let sends follow receives byte by byte.
     pub(crate) fuse: bool,
     /// Leave out waits that say nothing new.
@@ -140,12 +142,16 @@ fn assemble(shared: Shared<'_>, ranks: Vec<RankPlan>) -> Plan {
         name: format!("{}.{}", contract.collective, program.schedule),
         params: program.params.clone(),
         root: program.rooted.then_some(program.root),
+        reduces: contract.reduces(),
+        claims: Claims::default(),
         contract,
         cuts: program.cuts.0.clone(),
         channels: shared.settings.lanes,
+        slices: shared.settings.slices,
         slots: 0,
         lines: shared.lines.table,
         ranks,
+        origin: None,
         proof: None,
     }
 }

@@ -120,11 +120,9 @@ pub fn compile_rank(
     rank: u32,
 ) -> Result<Option<Plan>, Diagnostic> {
     let settings = settings(program, options)?;
-    let slices = options.slices.or(program.tune.slices).unwrap_or(1);
-    within("slices", slices, SLICES_MAX)?;
     let foreign =
         program.contract.only != Some(rank) || program.transfers.iter().any(|t| t.kind == Kind::Drop);
-    if foreign || (slices > 1 && runs(options, "slice")) {
+    if foreign || settings.slices > 1 {
         return Ok(None);
     }
     let mut grouped = Grouped::new(program);
@@ -140,7 +138,10 @@ fn settings(program: &Program, options: &Options) -> Result<lower::Settings, Dia
     }
     let lanes = options.lanes.or(program.tune.lanes).unwrap_or(1);
     within("lanes", lanes, LANES_MAX)?;
-    Ok(lower::Settings { lanes, fuse: runs(options, "fuse"), prune: runs(options, "prune") })
+    let slices = options.slices.or(program.tune.slices).unwrap_or(1);
+    within("slices", slices, SLICES_MAX)?;
+    let slices = if runs(options, "slice") { slices } else { 1 };
+    Ok(lower::Settings { lanes, slices, fuse: runs(options, "fuse"), prune: runs(options, "prune") })
 }
 
 fn runs(options: &Options, name: &str) -> bool {

@@ -10,7 +10,8 @@ use coll_contract::Value;
 use coll_kernel::Reducer;
 use coll_plan::{Line, OpId, Plan};
 
-/// Bytes that are received before they are reduced: they stay in the second-level cache.
+/// Bytes that are received before they are reduced, where a transport does not show them where they lie: they stay in
+/// the second-level cache.
 const STAGING_BYTES: usize = 128 << 10;
 
 /// What a plan is bound to. Every rank binds the same plan, counts and operator.
@@ -41,6 +42,8 @@ pub struct Bound {
     pub(crate) reducer: Option<Reducer>,
     /// Whether elements are prepared and finished.
     pub(crate) prepared: bool,
+    /// Bytes of the operator's working element.
+    pub(crate) element_bytes: usize,
     pub(crate) code: Code,
     pub(crate) layout: Layout,
     pub(crate) scratch: Vec<u8>,
@@ -77,6 +80,7 @@ impl Bound {
             line_of: part.ops.iter().map(|op| op.line).collect(),
             reducer: binding.reducer.cloned(),
             prepared,
+            element_bytes: binding.reducer.map_or(1, |reducer| reducer.working_size_bytes() as usize),
             scratch: allocate(layout.scratch_bytes)?,
             staging: allocate(staging_bytes)?,
             layout,

@@ -21,6 +21,8 @@ pub(crate) struct Code {
     pub(crate) dependents: Targets,
     /// Which sends follow a receive.
     pub(crate) followers: Targets,
+    /// Lanes whose first operation waits for none.
+    pub(crate) starts: Vec<u32>,
 }
 
 /// One operation.
@@ -117,6 +119,7 @@ impl Code {
             missing: Vec::with_capacity(part.ops.len()),
             dependents: Targets::default(),
             followers: Targets::default(),
+            starts: Vec::new(),
         };
         for (lane, run) in part.lanes.iter().enumerate() {
             code.lane_of.extend((run.start..run.end).map(|_| lane as u32));
@@ -125,6 +128,7 @@ impl Code {
             code.op(plan, part, layout, op)?;
         }
         code.waits(part);
+        code.starts = (0..code.lanes.len() as u32).filter(|&lane| code.may_start(lane)).collect();
         Ok(code)
     }
 
@@ -189,6 +193,17 @@ impl Code {
         waits(true).for_each(|(leader, id)| self.ops[id as usize].leader = Some(leader));
     }
 
+    /// Whether a lane has an operation, and that needs no other: a message that is not its link's first does.
+    fn may_start(&self, lane: u32) -> bool {
+        let Lane { start, end } = self.lanes[lane as usize];
+        start < end
+            && self.missing[start as usize] == 0
+            && match self.ops[start as usize].kind {
+                Kind::Send { message, .. } | Kind::Recv { message, .. } => message == 0,
+                Kind::Copy | Kind::Reduce(_) => true,
+            }
+    }
+
     fn link(
         &mut self,
         peer: u32,
@@ -207,6 +222,7 @@ impl Code {
     }
 
     /// Segments of a run.
+    #[inline]
     pub(crate) fn segments(&self, run: Run) -> &[Segment] {
         &self.segments[run.start as usize..run.end as usize]
     }

@@ -1,5 +1,7 @@
 //! The header before each message: 32 bytes that say what follows, so that a receiver knows that it reads what it was
-//! meant to read, and finds out at once if the ranks do not run the same call.
+//! meant to read, and finds out at once if the ranks do not run the same call. The first message of an operation on a
+//! link has 16 bytes more, the fingerprint of the call: with 8 bytes of payload and a transport's own word, header and
+//! all fit into one cache line of 64 bytes.
 //!
 //! | bytes | little-endian |
 //! |---|---|
@@ -11,16 +13,27 @@
 //! | 16..20 | number of the message on its link, from 0 in each operation |
 //! | 20..24 | step of the program that it comes from: tells people where the sender was |
 //! | 24..32 | payload bytes |
+//! | 32..48 | fingerprint of the call; only in message 0 |
 //!
-//! The length is compared with what is due, never used.
+//! The length is compared with what is due, never used. What tells whose frame it is comes first, so that a receiver
+//! knows after 32 bytes whether 16 more belong to it.
 
 use std::fmt;
 
-/// Bytes of a header.
+/// Bytes of a header but the first.
 pub const HEADER_BYTES: usize = 32;
 
+/// Bytes of the header of message 0 of an operation on a link: the longest.
+pub const FIRST_HEADER_BYTES: usize = HEADER_BYTES + FINGERPRINT_BYTES;
+
+/// Bytes of the fingerprint of a call.
+pub const FINGERPRINT_BYTES: usize = 16;
+
 const MAGIC: [u8; 2] = [0xc0, 0x11];
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// The bytes of the step, which are not compared.
+const STEP: std::ops::Range<usize> = 20..24;
 
 /// What a header says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,12 +50,21 @@ pub struct Header {
     pub step: u32,
     /// Bytes that follow.
     pub payload_bytes: u64,
+    /// What tells the call from others; it goes with message 0 alone.
+    pub fingerprint: [u8; FINGERPRINT_BYTES],
 }
 
 impl Header {
-    /// As it goes over the wire.
-    pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
-        let mut bytes = [0; HEADER_BYTES];
+    /// How long the header of message number `message` is.
+    #[inline]
+    pub fn size_bytes(message: u32) -> usize {
+        if message == 0 { FIRST_HEADER_BYTES } else { HEADER_BYTES }
+    }
+
+    /// As it goes over the wire: the first [`Header::size_bytes`] of these.
+    #[inline]
+    pub fn to_bytes(&self) -> [u8; FIRST_HEADER_BYTES] {
+        let mut bytes = [0; FIRST_HEADER_BYTES];
         bytes[0..2].copy_from_slice(&MAGIC);
         bytes[2] = VERSION;
         bytes[3] = self.prepared.into();
@@ -51,22 +73,36 @@ impl Header {
         bytes[16..20].copy_from_slice(&self.message.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.step.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        bytes[32..48].copy_from_slice(&self.fingerprint);
         bytes
     }
 
-    /// Checks what arrived against what is due. The sender's step is told, not compared: plans may number steps as
-    /// they like on both ends.
-    pub fn check(self, arrived: &[u8; HEADER_BYTES]) -> Result<(), FrameFault> {
-        if arrived[0..2] != MAGIC {
-            let [a, b, ..] = *arrived;
+    /// Checks what has arrived of a header against what is due. Nothing is decided before 32 bytes are there, and all
+    /// once [`Header::size_bytes`] are. The sender's step is told, not compared: plans may number steps as they like on
+    /// both ends.
+    #[inline]
+    pub fn check(&self, arrived: &[u8]) -> Result<(), FrameFault> {
+        let (size, due) = (Header::size_bytes(self.message), self.to_bytes());
+        let equal = |range: std::ops::Range<usize>| arrived.get(range.clone()) == Some(&due[range]);
+        match equal(0..STEP.start) && equal(STEP.end..size) {
+            true => Ok(()),
+            false => self.difference(arrived),
+        }
+    }
+
+    #[cold]
+    fn difference(&self, arrived: &[u8]) -> Result<(), FrameFault> {
+        let Some((first, rest)) = arrived.split_first_chunk::<HEADER_BYTES>() else { return Ok(()) };
+        if first[0..2] != MAGIC {
+            let [a, b, ..] = *first;
             return Err(FrameFault::Foreign { found: u16::from_be_bytes([a, b]) });
         }
-        if arrived[2] != VERSION {
-            return Err(FrameFault::Version { sent: arrived[2], due: VERSION });
+        if first[2] != VERSION {
+            return Err(FrameFault::Version { sent: first[2], due: VERSION });
         }
-        let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| arrived[at + i]));
+        let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| first[at + i]));
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        let sender_step = word(20);
+        let sender_step = word(STEP.start);
         let fault = |field, sent: u64, due: u64| match sent == due {
             true => Ok(()),
             false => Err(FrameFault::Field { field, sent, due, sender_step, step: self.step }),
@@ -74,7 +110,14 @@ impl Header {
         fault(Field::Generation, word(4).into(), self.generation.into())?;
         fault(Field::Operation, long(8), self.operation)?;
         fault(Field::Message, word(16).into(), self.message.into())?;
-        fault(Field::Form, arrived[3].into(), self.prepared.into())?;
+        if self.message == 0 {
+            // Different calls differ in more than the fingerprint: that is the better news, and waited for.
+            let Some((theirs, _)) = rest.split_first_chunk() else { return Ok(()) };
+            if *theirs != self.fingerprint {
+                return Err(FrameFault::Call { ours: self.fingerprint, theirs: *theirs });
+            }
+        }
+        fault(Field::Form, first[3].into(), self.prepared.into())?;
         fault(Field::PayloadBytes, long(24), self.payload_bytes)
     }
 }
@@ -107,6 +150,14 @@ pub enum FrameFault {
         sent: u8,
         /// Ours.
         due: u8,
+    },
+    /// It belongs to another call.
+    #[error("a frame of another call: its fingerprint is {}, here {}", Hex(theirs), Hex(ours))]
+    Call {
+        /// The fingerprint of this rank's call.
+        ours: [u8; FINGERPRINT_BYTES],
+        /// The sender's.
+        theirs: [u8; FINGERPRINT_BYTES],
     },
     /// A field differs.
     #[error("{}", FieldFault { field: *field, sent: *sent, due: *due, sender_step: *sender_step, step: *step })]
@@ -164,6 +215,15 @@ impl fmt::Display for FieldFault {
     }
 }
 
+/// `c0ffee`
+pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 /// `1,638,400`
 pub(crate) struct Grouped(pub(crate) u64);
 
@@ -191,17 +251,23 @@ mod tests {
         message: 5,
         step: 4,
         payload_bytes: 1_638_392,
+        fingerprint: *b"allreduce of f32",
     };
+    const FIRST: Header = Header { message: 0, ..DUE };
+
+    fn sent(header: &Header) -> Vec<u8> {
+        header.to_bytes()[..Header::size_bytes(header.message)].to_vec()
+    }
 
     fn check(change: impl Fn(&mut Header), due: &str) {
-        let mut sent = DUE;
-        change(&mut sent);
-        assert_eq!(DUE.check(&sent.to_bytes()).unwrap_err().to_string(), due);
+        let mut header = DUE;
+        change(&mut header);
+        assert_eq!(DUE.check(&sent(&header)).unwrap_err().to_string(), due);
     }
 
     #[test]
     fn a_header_reads_back_and_every_difference_is_told() {
-        assert_eq!(DUE.check(&DUE.to_bytes()), Ok(()));
+        assert_eq!(DUE.check(&sent(&DUE)), Ok(()));
         check(|sent| sent.payload_bytes = 1_638_400, "1,638,400 B where 1,638,392 B are due: counts differ?");
         check(
             |sent| (sent.message, sent.step) = (6, 7),
@@ -221,16 +287,46 @@ mod tests {
         );
         let mut other_step = DUE;
         other_step.step = 9;
-        assert_eq!(DUE.check(&other_step.to_bytes()), Ok(()), "steps are told, not compared");
+        assert_eq!(DUE.check(&sent(&other_step)), Ok(()), "steps are told, not compared");
+    }
+
+    #[test]
+    fn another_call_is_told_before_what_follows_from_it() {
+        let other = Header { fingerprint: *b"broadcast of i32", payload_bytes: 1, ..FIRST };
+        let (ours, theirs) = (FIRST.fingerprint, other.fingerprint);
+        assert_eq!(FIRST.check(&sent(&other)), Err(FrameFault::Call { ours, theirs }));
+        assert_eq!(FIRST.check(&sent(&other)[..47]), Ok(()), "the rest of the fingerprint may still come");
+        // Whose frame it is decides whether there will be a fingerprint.
+        assert!(FIRST.check(&sent(&DUE)).is_err() && DUE.check(&sent(&FIRST)[..32]).is_err());
     }
 
     #[test]
     fn no_byte_but_the_steps_may_change_unnoticed() {
-        for byte in (0..HEADER_BYTES).filter(|byte| !(20..24).contains(byte)) {
-            for bit in 0..8 {
-                let mut bytes = DUE.to_bytes();
-                bytes[byte] ^= 1 << bit;
-                assert!(DUE.check(&bytes).is_err(), "byte {byte}, bit {bit}");
+        for due in [DUE, FIRST] {
+            for byte in (0..sent(&due).len()).filter(|byte| !STEP.contains(byte)) {
+                for bit in 0..8 {
+                    let mut bytes = sent(&due);
+                    bytes[byte] ^= 1 << bit;
+                    assert!(due.check(&bytes).is_err(), "byte {byte}, bit {bit}");
+                }
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn bytes_of_any_kind_are_judged(bytes: Vec<u8>, start: u8, first: bool) {
+            let due = if first { FIRST } else { DUE };
+            // Right as far as `start`, then anything.
+            let mut arrived = sent(&due);
+            arrived.truncate(start.into());
+            arrived.extend(&bytes);
+            arrived.truncate(sent(&due).len());
+            let whole = arrived.len() == sent(&due).len();
+            let same = arrived.iter().zip(sent(&due)).enumerate().all(|(at, (a, b))| STEP.contains(&at) || *a == b);
+            match due.check(&arrived) {
+                Ok(()) => assert!(!whole || same),
+                Err(fault) => assert!(!same && !fault.to_string().is_empty()),
             }
         }
     }

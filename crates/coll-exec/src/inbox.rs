@@ -2,7 +2,7 @@
 //! compiler makes need none; foreign plans may send before the other end receives, and say how often.
 
 use crate::error::BindError;
-use crate::frame::HEADER_BYTES;
+use crate::frame::Header;
 
 /// A ring of slots. Messages are numbered from 0 in each run.
 pub(crate) struct Inbox {
@@ -25,7 +25,10 @@ impl Inbox {
         payloads: impl Iterator<Item = u64>,
         allocate: impl Fn(usize) -> Result<Vec<u8>, BindError>,
     ) -> Result<Inbox, BindError> {
-        let sizes: Vec<usize> = payloads.map(|bytes| bytes as usize + HEADER_BYTES).collect();
+        let sizes: Vec<usize> = (0..)
+            .zip(payloads)
+            .map(|(message, bytes)| bytes as usize + Header::size_bytes(message))
+            .collect();
         let count = (slots as usize).min(sizes.len());
         let largest = |slot| sizes.iter().skip(slot).step_by(count).copied().max().unwrap_or(0);
         let slots = (0..count).map(|slot| allocate(largest(slot))).collect::<Result<_, _>>()?;

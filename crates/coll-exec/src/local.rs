@@ -30,9 +30,7 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
 
     /// `target := operand ⊕ source`.
     pub(crate) fn reduce(&mut self, lane: u32, op: &BoundOp, side: Side) -> Turn {
-        let reducer = self.reducer.expect("invariant: a plan that reduces is bound with an operator");
-        let element_bytes = reducer.working_size_bytes() as usize;
-        let piece_bytes = self.staging.len() / element_bytes * element_bytes;
+        let piece_bytes = self.staging.len() / self.element_bytes * self.element_bytes;
         let mut turn_bytes = 0;
         loop {
             let cursor = self.state.lanes[lane as usize].cursor;

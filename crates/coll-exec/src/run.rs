@@ -4,6 +4,7 @@
 use crate::bind::Bound;
 use crate::code::{Code, Kind};
 use crate::error::{Place, RunError};
+use crate::frame::FINGERPRINT_BYTES;
 use crate::layout::BufferLayout;
 use crate::memory::{BufferMemory, Memory, Placement};
 use crate::state::{State, Task};
@@ -21,6 +22,9 @@ pub struct RunOptions {
     pub generation: u32,
     /// The operation's number; equal on every rank.
     pub operation: u64,
+    /// What tells the call from others, such as a hash of all that the ranks must have in common. It goes with the
+    /// first message of each link and is compared there.
+    pub fingerprint: [u8; FINGERPRINT_BYTES],
 }
 
 /// How far [`Running::advance`] has come.
@@ -99,7 +103,8 @@ impl Bound {
             staging: &mut self.staging,
             reducer: self.reducer.as_ref(),
             prepared: self.prepared,
-            transport,
+            element_bytes: self.element_bytes,
+            transport: &mut *transport,
         };
         engine.drive().map_err(|(task, fault)| self.error(task, fault))?;
         if self.state.remaining > 0 {
@@ -110,6 +115,7 @@ impl Bound {
             }
             return Ok(Progress::Blocked);
         }
+        transport.flush();
         if let Some(reducer) = self.reducer.as_ref().filter(|_| self.prepared) {
             let mut memory = Memory { buffers, scratch: &mut self.scratch };
             for block in &self.layout.finishes {
@@ -217,6 +223,8 @@ pub(crate) struct Engine<'e, 'm, 'a, T> {
     pub(crate) staging: &'e mut [u8],
     pub(crate) reducer: Option<&'e Reducer>,
     pub(crate) prepared: bool,
+    /// Bytes of the operator's working element.
+    pub(crate) element_bytes: usize,
     pub(crate) transport: &'e mut T,
 }
 

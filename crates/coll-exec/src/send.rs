@@ -1,7 +1,7 @@
 //! Sending: header and payload go out in one call, straight from where the payload lies.
 
 use crate::code::BoundOp;
-use crate::frame::{HEADER_BYTES, Header};
+use crate::frame::Header;
 use crate::run::{Engine, TURN_BYTES, Turn};
 use crate::{Fault, Interest, Transport};
 
@@ -9,15 +9,17 @@ use crate::{Fault, Interest, Transport};
 const PARTS_MAX: usize = 16;
 
 impl<T: Transport> Engine<'_, '_, '_, T> {
+    #[inline]
     pub(crate) fn send(&mut self, lane: u32, op: &BoundOp, link: u32, message: u32) -> Result<Turn, Fault> {
         if self.state.links[link as usize].sent != message {
             return Ok(Turn::Parked);
         }
         let mut turn_bytes = 0;
+        let header_size = Header::size_bytes(message);
         loop {
             let state = &self.state.lanes[lane as usize];
             let (header_bytes, moved) = (state.header_bytes, state.cursor.moved);
-            if header_bytes == HEADER_BYTES && moved == op.bytes {
+            if header_bytes == header_size && moved == op.bytes {
                 return Ok(Turn::Done);
             }
             // A send that follows a receive may send what has been stored so far.
@@ -29,18 +31,22 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
             if turn_bytes >= TURN_BYTES {
                 return Ok(Turn::Again);
             }
-            let taken = self.offer(lane, op, link, message, limit - moved)?;
+            let taken = match op.source.len() {
+                0 | 1 => self.offer::<2>(lane, op, link, message, limit - moved)?,
+                _ => self.offer::<PARTS_MAX>(lane, op, link, message, limit - moved)?,
+            };
             if taken == 0 {
                 let link = self.code.links[link as usize].link;
                 return Ok(Turn::Blocked(Interest { link, readable: false, writable: true }));
             }
             turn_bytes += taken;
-            self.note_sent(lane, op, taken);
+            self.note_sent(lane, op, header_size, taken);
         }
     }
 
-    /// Offers what is left of the header and up to `payload_bytes`.
-    fn offer(
+    /// Offers what is left of the header and up to `payload_bytes`, in at most `PARTS` parts.
+    #[inline]
+    fn offer<const PARTS: usize>(
         &mut self,
         lane: u32,
         op: &BoundOp,
@@ -50,15 +56,16 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
     ) -> Result<usize, Fault> {
         let state = &self.state.lanes[lane as usize];
         let header = self.header(op, message).to_bytes();
-        let mut parts: [&[u8]; PARTS_MAX] = [&[]; PARTS_MAX];
+        let header = &header[..Header::size_bytes(message)];
+        let mut parts: [&[u8]; PARTS] = [&[]; PARTS];
         let (mut count, mut left) = (0, payload_bytes.min(usize::MAX as u64) as usize);
-        if state.header_bytes < HEADER_BYTES {
+        if state.header_bytes < header.len() {
             parts[0] = &header[state.header_bytes..];
             count = 1;
         }
         let mut skip = state.cursor.offset;
         for segment in &self.code.segments(op.source)[state.cursor.segment..] {
-            if count == PARTS_MAX || left == 0 {
+            if count == PARTS || left == 0 {
                 break;
             }
             let part = segment.part(skip, left);
@@ -73,9 +80,10 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         Ok(taken.min(offered))
     }
 
-    fn note_sent(&mut self, lane: u32, op: &BoundOp, taken: usize) {
+    #[inline]
+    fn note_sent(&mut self, lane: u32, op: &BoundOp, header_size: usize, taken: usize) {
         let state = &mut self.state.lanes[lane as usize];
-        let of_header = taken.min(HEADER_BYTES - state.header_bytes);
+        let of_header = taken.min(header_size - state.header_bytes);
         state.header_bytes += of_header;
         let mut left = taken - of_header;
         while left > 0 {
@@ -87,6 +95,7 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
     }
 
     /// The header of a message of this run.
+    #[inline]
     pub(crate) fn header(&self, op: &BoundOp, message: u32) -> Header {
         Header {
             prepared: self.prepared,
@@ -95,6 +104,7 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
             message,
             step: op.step,
             payload_bytes: op.bytes,
+            fingerprint: self.state.options.fingerprint,
         }
     }
 }

@@ -3,11 +3,11 @@
 use crate::bind::allocate;
 use crate::code::{BoundOp, Code, Kind};
 use crate::error::BindError;
-use crate::frame::HEADER_BYTES;
+use crate::frame::FIRST_HEADER_BYTES;
 use crate::inbox::Inbox;
-use crate::{Interest, RunOptions};
+use crate::ready::Ready;
+use crate::{Interest, Link, RunOptions};
 use coll_plan::OpId;
-use std::collections::VecDeque;
 
 /// Lanes are tasks `0..lanes`; the task of link k's message slots is `lanes + k`.
 pub(crate) type Task = u32;
@@ -27,13 +27,12 @@ pub(crate) struct State {
     pub(crate) remaining: usize,
     /// Messages sent in this run.
     pub(crate) sent_messages: u64,
-    /// Tasks that may be able to go on, and whether each is among them.
-    queue: VecDeque<Task>,
-    queued: Vec<bool>,
+    /// Tasks that may be able to go on.
+    ready: Ready,
     /// Tasks that the transport has stopped.
-    blocked: Vec<Task>,
-    /// What each task waits for of the transport, if it does.
-    interest: Vec<Option<Interest>>,
+    blocked: Ready,
+    /// What each of them waits for.
+    interest: Vec<Interest>,
     pub(crate) interests: Vec<Interest>,
     /// The tasks behind `interests`.
     pub(crate) waiting: Vec<Task>,
@@ -45,7 +44,7 @@ pub(crate) struct LaneState {
     pub(crate) at: OpId,
     pub(crate) cursor: Cursor,
     /// The header as far as it has come; a sender makes its own.
-    pub(crate) header: [u8; HEADER_BYTES],
+    pub(crate) header: [u8; FIRST_HEADER_BYTES],
     pub(crate) header_bytes: usize,
     /// The first bytes of an element whose last bytes have not come.
     pub(crate) carry: [u8; ELEMENT_BYTES_MAX],
@@ -70,6 +69,9 @@ pub(crate) struct LinkState {
     pub(crate) received: u32,
 }
 
+/// Where no interest has been noted yet.
+const NOTHING: Interest = Interest { link: Link { peer: 0, channel: 0 }, readable: false, writable: false };
+
 impl State {
     pub(crate) fn new(code: &Code, slots: u32) -> Result<State, BindError> {
         let tasks = code.lanes.len() + code.links.len();
@@ -88,10 +90,9 @@ impl State {
             missing: code.missing.clone(),
             remaining: 0,
             sent_messages: 0,
-            queue: VecDeque::with_capacity(tasks),
-            queued: vec![false; tasks],
-            blocked: Vec::with_capacity(tasks),
-            interest: vec![None; tasks],
+            ready: Ready::new(tasks),
+            blocked: Ready::new(tasks),
+            interest: vec![NOTHING; tasks],
             interests: Vec::with_capacity(tasks),
             waiting: Vec::with_capacity(tasks),
         })
@@ -101,41 +102,39 @@ impl State {
     pub(crate) fn begin(&mut self, code: &Code, options: RunOptions) {
         self.options = options;
         for (state, lane) in self.lanes.iter_mut().zip(&code.lanes) {
-            *state = LaneState::at(lane.start);
+            state.stand_at(lane.start);
         }
         self.links.fill(LinkState::default());
         self.inboxes.iter_mut().for_each(Inbox::begin);
         self.missing.copy_from_slice(&code.missing);
         self.remaining = code.ops.len();
         self.sent_messages = 0;
-        self.queue.clear();
-        self.queued.fill(false);
+        self.ready.clear();
         self.blocked.clear();
-        self.interest.fill(None);
         self.interests.clear();
         self.waiting.clear();
-        let links = if self.inboxes.is_empty() { 0 } else { code.links.len() };
-        (0..(code.lanes.len() + links) as Task).for_each(|task| self.push(task));
+        code.starts.iter().for_each(|&lane| self.push(lane));
+        (0..self.inboxes.len()).for_each(|link| self.push((code.lanes.len() + link) as Task));
     }
 
-    /// Puts a task into the queue, unless it is there.
+    /// Notes that a task may be able to go on.
+    #[inline]
     pub(crate) fn push(&mut self, task: Task) {
-        if !std::mem::replace(&mut self.queued[task as usize], true) {
-            self.queue.push_back(task);
-        }
+        self.ready.insert(task);
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Task> {
-        let task = self.queue.pop_front()?;
-        self.queued[task as usize] = false;
-        self.interest[task as usize] = None;
+        let task = self.ready.pop()?;
+        self.blocked.remove(task);
         Some(task)
     }
 
     /// Notes that the transport has stopped a task.
+    #[inline]
     pub(crate) fn block(&mut self, task: Task, interest: Interest) {
-        self.interest[task as usize] = Some(interest);
-        self.blocked.push(task);
+        self.interest[task as usize] = interest;
+        self.blocked.insert(task);
     }
 
     /// Turns what is blocked into interests, and queues it for when they are met.
@@ -143,12 +142,9 @@ impl State {
         self.interests.clear();
         self.waiting.clear();
         while let Some(task) = self.blocked.pop() {
-            // A task that has gone on since, and may have been stopped anew, stands here twice.
-            if let Some(interest) = self.interest[task as usize].take() {
-                self.interests.push(interest);
-                self.waiting.push(task);
-                self.push(task);
-            }
+            self.interests.push(self.interest[task as usize]);
+            self.waiting.push(task);
+            self.ready.insert(task);
         }
     }
 
@@ -173,7 +169,7 @@ impl State {
     /// Ends a lane's operation: the link's turn passes on, and all that waited is woken.
     pub(crate) fn complete(&mut self, code: &Code, lane: u32) {
         let op = self.lanes[lane as usize].at;
-        self.lanes[lane as usize] = LaneState::at(op + 1);
+        self.lanes[lane as usize].stand_at(op + 1);
         self.remaining -= 1;
         match code.ops[op as usize].kind {
             Kind::Send { link, .. } => {
@@ -227,11 +223,20 @@ impl LaneState {
         LaneState {
             at: op,
             cursor: Cursor::default(),
-            header: [0; HEADER_BYTES],
+            header: [0; FIRST_HEADER_BYTES],
             header_bytes: 0,
             carry: [0; ELEMENT_BYTES_MAX],
             carry_bytes: 0,
         }
+    }
+
+    /// At the start of an operation: what its counts say is not there need not be cleared.
+    #[inline]
+    fn stand_at(&mut self, op: OpId) {
+        self.at = op;
+        self.cursor = Cursor::default();
+        self.header_bytes = 0;
+        self.carry_bytes = 0;
     }
 }
 

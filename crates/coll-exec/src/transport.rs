@@ -1,6 +1,6 @@
 //! What an executor needs of a transport: byte streams that never block, and one way to sleep.
 
-use crate::frame::FrameFault;
+use crate::frame::{FINGERPRINT_BYTES, FrameFault, Hex};
 
 /// One of this rank's connections: a byte stream in each direction, in order, to one peer on one channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +56,24 @@ pub enum Fault {
         /// The channel.
         channel: u32,
     },
+    /// A peer runs another call: the fingerprints differ. Whoever knows what they stand for tells both calls in words.
+    #[error("rank {peer} runs another call: its fingerprint is {}, here {}", Hex(theirs), Hex(ours))]
+    Mismatch {
+        /// The peer.
+        peer: u32,
+        /// The fingerprint of this rank's call.
+        ours: [u8; FINGERPRINT_BYTES],
+        /// That of the peer's call.
+        theirs: [u8; FINGERPRINT_BYTES],
+    },
+    /// What a peer shares with this rank is not as any rank leaves it.
+    #[error("what rank {peer} shares with this rank is damaged: {detail}")]
+    Damaged {
+        /// The peer.
+        peer: u32,
+        /// What is wrong.
+        detail: String,
+    },
     /// A peer sent something else than what is due.
     #[error("rank {peer} sent {fault}")]
     Frame {
@@ -99,6 +117,25 @@ pub trait Transport {
 
     /// Takes bytes from a link into `into`, which is not empty. Returns how many: 0 means that it would block.
     fn try_recv(&mut self, link: Link, into: &mut [u8]) -> Result<usize, Fault>;
+
+    /// Shows bytes that have come on a link, in order and where they lie, so that they are read without a copy: none if
+    /// there are none for now. They stay until [`Transport::consume`]. A transport that cannot says `None`, and is read
+    /// by [`Transport::try_recv`].
+    #[inline]
+    fn peek(&mut self, link: Link) -> Result<Option<&[u8]>, Fault> {
+        let _ = link;
+        Ok(None)
+    }
+
+    /// Gives back the first bytes of what [`Transport::peek`] has just shown: at most so many.
+    #[inline]
+    fn consume(&mut self, link: Link, bytes: usize) {
+        let _ = (link, bytes);
+    }
+
+    /// An operation ends here: what it has sent must reach the peers even if this rank does not call again.
+    #[inline]
+    fn flush(&mut self) {}
 
     /// Sleeps until a link may do what is asked of it, or the operation has failed elsewhere, or the deadline has
     /// passed: the last two are errors. May return early. A lost peer is reported even if no interest names it.

@@ -8,6 +8,7 @@ mod random;
 mod wires;
 
 use crate::bind::Bound;
+use crate::frame::FINGERPRINT_BYTES;
 use crate::memory::BufferMemory;
 use crate::run::{Progress, RunOptions};
 use crate::{Fault, RunError};
@@ -23,6 +24,8 @@ pub struct World {
     generation: u32,
     /// Messages after which a rank dies.
     deaths: Vec<(u32, u64)>,
+    /// Of ranks whose call is not the one of all others.
+    fingerprints: Vec<(u32, [u8; FINGERPRINT_BYTES])>,
     /// The first end that was not a good one.
     failure: Option<Fault>,
 }
@@ -44,6 +47,7 @@ impl World {
             wires: Wires::new(4096, 4096),
             generation: 0,
             deaths: Vec::new(),
+            fingerprints: Vec::new(),
             failure: None,
         }
     }
@@ -63,6 +67,12 @@ impl World {
     /// Makes a rank die once it has sent so many messages of an operation; 0 is at once.
     pub fn drop_rank(mut self, rank: u32, after_messages: u64) -> World {
         self.deaths.push((rank, after_messages));
+        self
+    }
+
+    /// Gives a rank's calls another fingerprint than zeros.
+    pub fn fingerprint(mut self, rank: u32, fingerprint: [u8; FINGERPRINT_BYTES]) -> World {
+        self.fingerprints.push((rank, fingerprint));
         self
     }
 
@@ -104,7 +114,9 @@ impl World {
                 return;
             }
             Stand::Between(operation) => {
-                let options = RunOptions { generation: self.generation, operation };
+                let of_rank = self.fingerprints.iter().find(|(rank, _)| *rank == bound.rank());
+                let fingerprint = of_rank.map_or([0; FINGERPRINT_BYTES], |(_, fingerprint)| *fingerprint);
+                let options = RunOptions { generation: self.generation, operation, fingerprint };
                 *stand = Stand::Within(operation);
                 bound.start(buffers, options).map(|()| Progress::Blocked)
             }

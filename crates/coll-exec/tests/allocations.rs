@@ -102,7 +102,7 @@ fn allocations(plan: &Plan, dtype: DType, op: RedOp, in_place: bool) -> u64 {
         if operation == 1 {
             before = ALLOCATIONS.load(Ordering::Relaxed);
         }
-        let options = RunOptions { generation: 0, operation };
+        let options = RunOptions { operation, ..RunOptions::default() };
         // At most four ranks, so that the array of runs needs no heap.
         let mut pairs = bounds.iter_mut().zip(&mut buffers);
         let mut runs: [_; 4] = std::array::from_fn(|_| {

@@ -108,6 +108,31 @@ fn different_operators_of_one_size_are_told_apart() {
 }
 
 #[test]
+fn another_call_is_told_by_its_fingerprint_and_before_anything_that_follows_from_it() {
+    let theirs = *b"broadcast of i32";
+    for seed in 0..30 {
+        // Rank 1 has a count of its own, too: that follows from its being another call.
+        let plan = library::ring(3);
+        let mut bounds = [0, 1, 2].map(|rank| call(&plan, if rank == 1 { &[99] } else { &[100] }).bind(rank));
+        let ends = run(&mut bounds, World::new(seed).link_bytes(40).fingerprint(1, theirs));
+        let faults = || ends.iter().filter_map(|end| end.as_ref().err()).map(|error| &error.fault);
+        assert!(!faults().any(|fault| matches!(fault, Fault::Frame { .. })), "seed {seed}: {ends:?}");
+        let zeros = [0; 16];
+        for fault in faults() {
+            match fault {
+                Fault::Mismatch { peer: 1, ours, theirs: told } => {
+                    assert_eq!((*ours, *told), (zeros, theirs))
+                }
+                Fault::Mismatch { ours, theirs: told, .. } => assert_eq!((*ours, *told), (theirs, zeros)),
+                Fault::Aborted { reason, .. } => assert!(reason.contains("runs another call"), "{reason}"),
+                other => panic!("seed {seed}: {other}"),
+            }
+        }
+        assert!(faults().any(|fault| matches!(fault, Fault::Mismatch { .. })), "seed {seed}");
+    }
+}
+
+#[test]
 fn sends_that_wait_for_each_other_in_a_ring_end_with_who_waits_for_what() {
     let plan = library::eager(0);
     for end in call(&plan, &[100]).ends(World::new(5).link_bytes(10)) {

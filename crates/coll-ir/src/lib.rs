@@ -26,6 +26,7 @@
 mod cells;
 mod deps;
 mod dot;
+mod origins;
 mod print;
 mod program;
 mod read;
@@ -35,9 +36,8 @@ mod words;
 pub use cells::Cells;
 pub use deps::{Dependence, Dependences};
 pub use dot::dot;
+pub use origins::{Binding, Call, Idle, IdleKind, Origin, OriginId, Origins};
 pub use print::{print, print_transfer};
-pub use program::{
-    Binding, Cuts, Kind, Origin, OriginId, Origins, Place, Program, Scratch, Stage, Step, Transfer, Tune,
-};
+pub use program::{Cuts, Kind, Place, Program, Scratch, Stage, Step, Transfer, Tune};
 pub use read::{ReadError, read};
 pub use verify::verify;

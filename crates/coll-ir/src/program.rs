@@ -1,6 +1,7 @@
 //! The types of a program.
 
-use coll_base::{Fraction, Span};
+use crate::{OriginId, Origins};
+use coll_base::Fraction;
 use coll_contract::{ClassId, Contract};
 
 /// A schedule, instantiated. See the crate's documentation for what it means.
@@ -169,69 +170,6 @@ impl Transfer {
     /// True if it carries elements.
     pub fn carries_data(&self) -> bool {
         matches!(self.kind, Kind::Move | Kind::Reduce | Kind::ReduceLeft)
-    }
-}
-
-/// Index into [`Origins::origins`].
-pub type OriginId = u32;
-
-/// A statement and the innermost binding in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// The statement.
-    pub span: Span,
-    /// Index into [`Origins::bindings`], or [`Origins::NO_BINDING`].
-    pub binding: u32,
-}
-
-/// A variable's value, and the binding that encloses it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Binding {
-    /// The enclosing binding, or [`Origins::NO_BINDING`].
-    pub parent: u32,
-    /// Index into [`Origins::names`].
-    pub name: u32,
-    /// The value.
-    pub value: i64,
-}
-
-/// Where transfers come from, shared between them.
-#[derive(Clone, Debug, Default)]
-pub struct Origins {
-    /// Names of variables.
-    pub names: Vec<String>,
-    /// Chains of bindings.
-    pub bindings: Vec<Binding>,
-    /// Statements with their bindings.
-    pub origins: Vec<Origin>,
-}
-
-impl Origins {
-    /// No variable is bound.
-    pub const NO_BINDING: u32 = u32::MAX;
-
-    /// Where an origin stands.
-    pub fn span(&self, origin: OriginId) -> Span {
-        self.origins[origin as usize].span
-    }
-
-    /// The variables in force, outermost first.
-    pub fn bindings_of(&self, origin: OriginId) -> Vec<(&str, i64)> {
-        let mut found = Vec::new();
-        let mut at = self.origins[origin as usize].binding;
-        while at != Origins::NO_BINDING {
-            let binding = self.bindings[at as usize];
-            found.push((self.names[binding.name as usize].as_str(), binding.value));
-            at = binding.parent;
-        }
-        found.reverse();
-        found
-    }
-
-    /// `s = 2, r = 3`, or nothing.
-    pub fn describe(&self, origin: OriginId) -> String {
-        let pairs = self.bindings_of(origin).into_iter().map(|(name, value)| format!("{name} = {value}"));
-        pairs.collect::<Vec<_>>().join(", ")
     }
 }
 

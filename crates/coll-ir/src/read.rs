@@ -87,7 +87,7 @@ impl Reader {
             steps: Vec::new(),
             transfers: Vec::new(),
             stages: Vec::new(),
-            origins: Origins::default(),
+            origins: Origins { schedule: Span::new(file, 0, 0), ..Origins::default() },
             tune: Tune::default(),
         };
         Reader {
@@ -416,7 +416,11 @@ impl Reader {
     }
 
     fn origin(&mut self) -> u32 {
-        self.program.origins.origins.push(Origin { span: self.span, binding: Origins::NO_BINDING });
+        self.program.origins.origins.push(Origin {
+            span: self.span,
+            binding: Origins::NO_BINDING,
+            call: Origins::NO_CALL,
+        });
         self.program.origins.origins.len() as u32 - 1
     }
 

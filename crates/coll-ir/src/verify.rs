@@ -54,6 +54,14 @@ fn origins(program: &Program) -> Result<(), String> {
     }
     let bound = |binding| binding == Origins::NO_BINDING || (binding as usize) < origins.bindings.len();
     require(origins.origins.iter().all(|origin| bound(origin.binding)), || "origins name bindings".into())?;
+    for (at, call) in origins.calls.iter().enumerate() {
+        let parent = call.parent == Origins::NO_CALL || (call.parent as usize) < at;
+        require(parent && bound(call.binding), || format!("call {at} names a binding and an earlier call"))?;
+    }
+    let called = |call| call == Origins::NO_CALL || (call as usize) < origins.calls.len();
+    let calls =
+        origins.origins.iter().map(|origin| origin.call).chain(origins.idle.iter().map(|idle| idle.call));
+    require(calls.into_iter().all(called), || "origins name calls".into())?;
     let known = |origin: u32| (origin as usize) < origins.origins.len();
     require(program.steps.iter().all(|step| known(step.origin)), || "steps have origins".into())?;
     require(program.transfers.iter().all(|transfer| known(transfer.origin)), || {
@@ -177,7 +185,7 @@ mod tests {
             after: Vec::new(),
             classes: Classes { count: 1, table: vec![0, 0] },
         };
-        let origin = Origin { span: Span::default(), binding: Origins::NO_BINDING };
+        let origin = Origin { span: Span::default(), binding: Origins::NO_BINDING, call: Origins::NO_CALL };
         Program {
             schedule: "any".into(),
             params: Vec::new(),

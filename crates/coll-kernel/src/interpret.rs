@@ -1,36 +1,41 @@
 //! Runs a user's operator on runs of elements, a block of elements for each instruction: three to five times slower
 //! than machine code made for the operator, and a hundred times faster than a walk of its tree for each element.
 
-use crate::element::{Bf16, Element, F16};
+use crate::element::{Bf16, Element, F8E4M3, F8E5M2, F16};
 use crate::expr::UserOperator;
+use crate::native::UserCode;
 use crate::number::Number;
 use crate::program::{Instruction, Operands, Params, Program, compile};
 use coll_base::DType;
-
-/// A user's operator for one element type.
-pub(crate) trait Interpret: Send + Sync {
-    /// `target := a ⊕ b`; where an operand is not given it is the target itself.
-    fn combine(&self, target: &mut [u8], a: Option<&[u8]>, b: Option<&[u8]>);
-    /// What a rank puts in, if that differs from the value as it is.
-    fn prepare(&self, input: &[u8], working: &mut [u8]);
-    /// What is made of the finished value.
-    fn finish(&self, working: &[u8], output: &mut [u8]);
-}
 
 /// Compiles an operator for an element type, or says why it has none.
 pub(crate) fn interpreter(
     operator: &UserOperator,
     dtype: DType,
     params: &[f64],
-) -> Result<Box<dyn Interpret>, String> {
+) -> Result<Box<dyn UserCode>, String> {
     match dtype {
+        DType::I8 => Interpreter::<1, i8>::boxed(operator, params),
         DType::U8 => Interpreter::<1, u8>::boxed(operator, params),
+        DType::I16 => Interpreter::<2, i16>::boxed(operator, params),
+        DType::U16 => Interpreter::<2, u16>::boxed(operator, params),
         DType::I32 => Interpreter::<4, i32>::boxed(operator, params),
+        DType::U32 => Interpreter::<4, u32>::boxed(operator, params),
         DType::I64 => Interpreter::<8, i64>::boxed(operator, params),
+        DType::U64 => Interpreter::<8, u64>::boxed(operator, params),
+        DType::F8E4M3 => Interpreter::<1, F8E4M3>::boxed(operator, params),
+        DType::F8E5M2 => Interpreter::<1, F8E5M2>::boxed(operator, params),
         DType::F16 => Interpreter::<2, F16>::boxed(operator, params),
         DType::Bf16 => Interpreter::<2, Bf16>::boxed(operator, params),
         DType::F32 => Interpreter::<4, f32>::boxed(operator, params),
         DType::F64 => Interpreter::<8, f64>::boxed(operator, params),
+        DType::Bool => Err("a user's operator computes numbers; `land`, `lor` and `lxor` are built in".into()),
+        DType::C64 | DType::C128 => {
+            Err("a user's operator computes real numbers; `sum` and `prod` are built in".into())
+        }
+        DType::I32I32 | DType::I64I64 | DType::F32I32 | DType::F64I64 => {
+            Err("a user's operator computes numbers; `minloc` and `maxloc` are built in".into())
+        }
     }
 }
 
@@ -46,7 +51,7 @@ struct Interpreter<const N: usize, E: Element<N>> {
 }
 
 impl<const N: usize, E: Element<N>> Interpreter<N, E> {
-    fn boxed(operator: &UserOperator, params: &[f64]) -> Result<Box<dyn Interpret>, String> {
+    fn boxed(operator: &UserOperator, params: &[f64]) -> Result<Box<dyn UserCode>, String> {
         let params = Params { names: &operator.params, values: params };
         let one = |expr| compile(expr, Operands::One, params);
         Ok(Box::new(Interpreter::<N, E> {
@@ -57,7 +62,7 @@ impl<const N: usize, E: Element<N>> Interpreter<N, E> {
     }
 }
 
-impl<const N: usize, E: Element<N>> Interpret for Interpreter<N, E> {
+impl<const N: usize, E: Element<N>> UserCode for Interpreter<N, E> {
     fn combine(&self, target: &mut [u8], a: Option<&[u8]>, b: Option<&[u8]>) {
         run::<N, E>(&self.combine, target, [a, b]);
     }

@@ -2,7 +2,8 @@
 //! unless the operator is declared `ordered`, reorder: an operator that minds gives other results on other schedules.
 
 use crate::expr::UserOperator;
-use crate::interpret::{Interpret, interpreter};
+use crate::interpret::interpreter;
+use crate::native::UserCode;
 use coll_base::DType;
 use std::fmt;
 
@@ -69,7 +70,7 @@ const SAMPLES: [f64; 9] = [1.0, 2.0, 3.0, 0.0, -1.0, -2.0, 5.0, 7.0, -6.0];
 type Example = (Vec<f64>, f64, f64);
 
 struct Sampler {
-    code: Box<dyn Interpret>,
+    code: Box<dyn UserCode>,
     encode: fn(f64) -> [u8; 8],
     decode: fn([u8; 8]) -> f64,
 }

@@ -6,24 +6,32 @@
 //! regroup it.
 //!
 //! # What operators compute
-//! Integers wrap. `f16` and `bf16` are computed in `f32` and rounded to nearest even at each combination. `min` and
-//! `max` propagate NaN, and `-0` is less than `0`. `avg` puts in `x / n` for floats; integers are summed in twice the
-//! width or more and divided once, toward zero.
+//! The manual's page on operators is made from [`manual`]. In short: integers wrap; narrow floats are computed in `f32` and
+//! rounded to nearest even at each combination; `min` and `max` propagate NaN, and `-0` is less than `0`; `avg` never
+//! forms a sum that overflows where the mean does not. A pair that makes no sense is refused as [`Unsupported`].
 
 mod average;
-mod combine;
+mod divide;
 mod element;
 mod expr;
 mod interpret;
+mod kernel;
 mod laws;
+mod many;
 mod narrow;
+mod narrow8;
+mod native;
 mod number;
 pub mod oracle;
 mod program;
 mod reducer;
+mod scale;
+mod simd;
+mod table;
 mod unsupported;
 
 pub use expr::{Binary, Expr, Unary, UserOperator};
 pub use laws::{Law, LawBreak, sample_laws};
+pub use native::UserCode;
 pub use reducer::Reducer;
 pub use unsupported::Unsupported;

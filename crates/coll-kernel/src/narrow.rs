@@ -12,7 +12,8 @@ pub(crate) fn f32_of_f16(half: u16) -> f32 {
     f32::from_bits(sign | scaled | unbounded)
 }
 
-/// The nearest IEEE half, ties to even; too large is infinity, NaN stays NaN.
+/// The nearest IEEE half, ties to even; too large is infinity, NaN stays NaN with the upper bits of its payload, as the
+/// processor's instruction does.
 ///
 /// The way of M. Dukhan's FP16 library (2017): adding a power of two so large that the last bit of the sum is the last
 /// bit of the half lets the processor round, subnormals included.
@@ -29,7 +30,8 @@ pub(crate) fn f16_of_f32(value: f32) -> u16 {
     let rounded = (f32::from_bits(exponent + (15 << 23)) + scaled).to_bits();
     let half = ((rounded >> 13) & 0x7c00) + (rounded & 0xfff);
     let is_nan = mask(magnitude as i32 > 0x7f80_0000);
-    let chosen = (0x7e00 & is_nan) | (half & !is_nan);
+    let nan = 0x7e00 | ((magnitude >> 13) & 0x3ff);
+    let chosen = (nan & is_nan) | (half & !is_nan);
     (chosen | ((bits >> 16) & 0x8000)) as u16
 }
 
@@ -50,7 +52,7 @@ pub(crate) fn bf16_of_f32(value: f32) -> u16 {
 }
 
 #[inline(always)]
-fn mask(holds: bool) -> u32 {
+pub(crate) fn mask(holds: bool) -> u32 {
     (holds as u32).wrapping_neg()
 }
 

@@ -113,6 +113,11 @@ macro_rules! integer {
 }
 
 integer!(u8, abs: |x| x);
+integer!(u16, abs: |x| x);
+integer!(u32, abs: |x| x);
+integer!(u64, abs: |x| x);
+integer!(i8, abs: |x| x.wrapping_abs());
+integer!(i16, abs: |x| x.wrapping_abs());
 integer!(i32, abs: |x| x.wrapping_abs());
 integer!(i64, abs: |x| x.wrapping_abs());
 

@@ -1,21 +1,34 @@
 //! What a reduction should give, worked out serially and wide, and how far a result may be from it.
 //!
 //! # The bound
-//! For a sum of n values in any order, the error is at most γ(n-1) · Σ|x| with γ(k) = k·u / (1 - k·u), where u is half
-//! the distance from 1 to the next value of the type (N. J. Higham, *Accuracy and Stability of Numerical Algorithms*,
-//! 2002, section 4.2); an average rounds once more for each value and twice at the end. For a product it is γ(n-1) times
-//! the product. `min`, `max` and integers are exact. Where partial results may leave the range of the type, on the
-//! way up or down, the order decides, and any result is accepted: the bound is infinite.
+//! For a sum of n values in any order, the error is at most (n-1) · u · Σ|x|, where u is half the distance from 1 to the
+//! next value of the type (C.-P. Jeannerod and S. M. Rump, *Improved Error Bounds for Inner Products in Floating-Point
+//! Arithmetic*, 2013); an average rounds once more for each value and twice at the end, a pre-multiplied sum twice more
+//! for each value. For a product it is γ(n-1) times the product, with γ(k) = k·u / (1 - k·u) (N. J. Higham, *Accuracy and
+//! Stability of Numerical Algorithms*, 2002, section 3.1). `min`, `max`, `minloc`, `maxloc`, integers and truth values
+//! are exact. Where partial results may leave the range of the type, on the way up or down, the order decides, and any
+//! result is accepted: the bound is infinite.
+
+mod float;
+mod whole;
+
+pub use float::unit_roundoff;
 
 use coll_base::{DType, RedOp};
 
 /// The value of one element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// Of an integer type.
+    /// Of an integer type, or a truth value, 0 or 1.
     Int(i128),
     /// Of a float type.
     Float(f64),
+    /// A complex number: real and imaginary part.
+    Complex(f64, f64),
+    /// An integer and its index.
+    IntAt(i128, i64),
+    /// A float and its index.
+    FloatAt(f64, i64),
 }
 
 /// What a reduction should give.
@@ -30,6 +43,17 @@ pub enum Expected {
         /// The largest difference that rounding explains.
         bound: f64,
     },
+    /// A complex number, give or take a bound for each part.
+    Complex {
+        /// The real part, nearly exact.
+        real: f64,
+        /// The imaginary part, nearly exact.
+        imaginary: f64,
+        /// The largest differences of the parts that rounding explains.
+        bounds: [f64; 2],
+    },
+    /// Exactly this value and index. NaN expects NaN.
+    At(Scalar),
 }
 
 impl Expected {
@@ -37,159 +61,166 @@ impl Expected {
     pub fn accepts(self, result: Scalar) -> bool {
         match (self, result) {
             (Expected::Int(due), Scalar::Int(found)) => due == found,
-            (Expected::Float { value, .. }, Scalar::Float(found)) if value.is_nan() => found.is_nan(),
-            (Expected::Float { value, bound }, Scalar::Float(found)) => {
-                value == found || bound == f64::INFINITY || (value - found).abs() <= bound
+            (Expected::Float { value, bound }, Scalar::Float(found)) => near(value, bound, found),
+            (Expected::Complex { real, imaginary, bounds }, Scalar::Complex(one, two)) => {
+                near(real, bounds[0], one) && near(imaginary, bounds[1], two)
             }
+            (Expected::At(Scalar::FloatAt(value, index)), Scalar::FloatAt(found, at)) => {
+                index == at && near(value, 0.0, found)
+            }
+            (Expected::At(due), found) => due == found,
             _ => false,
         }
     }
 }
 
+fn near(due: f64, bound: f64, found: f64) -> bool {
+    if due.is_nan() {
+        return found.is_nan();
+    }
+    due == found || bound == f64::INFINITY || (due - found).abs() <= bound
+}
+
 /// Reads one element. `None` if there are too few bytes.
 pub fn read(dtype: DType, bytes: &[u8]) -> Option<Scalar> {
     Some(match dtype {
+        DType::Bool => Scalar::Int((*bytes.first()? != 0).into()),
+        DType::I8 => Scalar::Int(i8::from_ne_bytes(*bytes.first_chunk()?).into()),
         DType::U8 => Scalar::Int((*bytes.first()?).into()),
+        DType::I16 => Scalar::Int(i16::from_ne_bytes(*bytes.first_chunk()?).into()),
+        DType::U16 => Scalar::Int(u16::from_ne_bytes(*bytes.first_chunk()?).into()),
         DType::I32 => Scalar::Int(i32::from_ne_bytes(*bytes.first_chunk()?).into()),
+        DType::U32 => Scalar::Int(u32::from_ne_bytes(*bytes.first_chunk()?).into()),
         DType::I64 => Scalar::Int(i64::from_ne_bytes(*bytes.first_chunk()?).into()),
+        DType::U64 => Scalar::Int(u64::from_ne_bytes(*bytes.first_chunk()?).into()),
+        DType::F8E4M3 => Scalar::Float(float::of_e4m3(*bytes.first()?)),
+        DType::F8E5M2 => {
+            // The upper byte of a half.
+            Scalar::Float(half::f16::from_bits(u16::from(*bytes.first()?) << 8).to_f64())
+        }
         DType::F16 => Scalar::Float(half::f16::from_ne_bytes(*bytes.first_chunk()?).to_f64()),
         DType::Bf16 => Scalar::Float(half::bf16::from_ne_bytes(*bytes.first_chunk()?).to_f64()),
         DType::F32 => Scalar::Float(f32::from_ne_bytes(*bytes.first_chunk()?).into()),
         DType::F64 => Scalar::Float(f64::from_ne_bytes(*bytes.first_chunk()?)),
+        DType::C64 | DType::C128 | DType::I32I32 | DType::I64I64 | DType::F32I32 | DType::F64I64 => {
+            let bytes = bytes.get(..dtype.size_bytes() as usize)?;
+            let (one, two) = bytes.split_at(bytes.len() / 2);
+            let index = if dtype.size_bytes() == 8 { DType::I32 } else { DType::I64 };
+            let second = read(if dtype.is_complex() { dtype.part() } else { index }, two)?;
+            match (read(dtype.part(), one)?, second) {
+                (Scalar::Float(real), Scalar::Float(imaginary)) => Scalar::Complex(real, imaginary),
+                (Scalar::Float(value), Scalar::Int(index)) => Scalar::FloatAt(value, index as i64),
+                (Scalar::Int(value), Scalar::Int(index)) => Scalar::IntAt(value, index as i64),
+                _ => return None,
+            }
+        }
     })
 }
 
-/// Appends one element: integers wrap, floats round to the nearest; a value of the other kind is converted.
+/// Appends one element: integers wrap, floats round to the nearest; a value of another kind is converted, with an
+/// imaginary part or index of zero where it has none.
 pub fn write(dtype: DType, value: Scalar, bytes: &mut Vec<u8>) {
-    let (int, float) = match value {
-        Scalar::Int(int) => (int, int as f64),
-        Scalar::Float(float) => (float as i128, float),
+    let (int, float, second, index) = match value {
+        Scalar::Int(int) => (int, int as f64, 0.0, 0),
+        Scalar::Float(float) => (float as i128, float, 0.0, 0),
+        Scalar::Complex(real, imaginary) => (real as i128, real, imaginary, 0),
+        Scalar::IntAt(int, index) => (int, int as f64, 0.0, index),
+        Scalar::FloatAt(float, index) => (float as i128, float, 0.0, index),
     };
     match dtype {
-        DType::U8 => bytes.push(int as u8),
-        DType::I32 => bytes.extend((int as i32).to_ne_bytes()),
-        DType::I64 => bytes.extend((int as i64).to_ne_bytes()),
+        DType::Bool => bytes.push((int != 0).into()),
+        DType::I8 | DType::U8 => bytes.push(int as u8),
+        DType::I16 | DType::U16 => bytes.extend((int as u16).to_ne_bytes()),
+        DType::I32 | DType::U32 => bytes.extend((int as u32).to_ne_bytes()),
+        DType::I64 | DType::U64 => bytes.extend((int as u64).to_ne_bytes()),
+        DType::F8E4M3 => bytes.push(crate::narrow8::e4m3_of_f32(float as f32)),
+        DType::F8E5M2 => bytes.push(crate::narrow8::e5m2_of_f32(float as f32)),
         DType::F16 => bytes.extend(half::f16::from_f64(float).to_ne_bytes()),
         DType::Bf16 => bytes.extend(half::bf16::from_f64(float).to_ne_bytes()),
         DType::F32 => bytes.extend((float as f32).to_ne_bytes()),
         DType::F64 => bytes.extend(float.to_ne_bytes()),
+        DType::C64 | DType::C128 => {
+            write(dtype.part(), Scalar::Float(float), bytes);
+            write(dtype.part(), Scalar::Float(second), bytes);
+        }
+        DType::I32I32 | DType::I64I64 | DType::F32I32 | DType::F64I64 => {
+            write(dtype.part(), value_of(value), bytes);
+            match dtype.size_bytes() {
+                8 => bytes.extend((index as i32).to_ne_bytes()),
+                _ => bytes.extend(index.to_ne_bytes()),
+            }
+        }
     }
 }
 
-/// The reduction of one element's leaves, of which there is at least one. `None` if there is none, or if they are
-/// not of the type's kind.
+fn value_of(scalar: Scalar) -> Scalar {
+    match scalar {
+        Scalar::IntAt(value, _) => Scalar::Int(value),
+        Scalar::FloatAt(value, _) => Scalar::Float(value),
+        other => other,
+    }
+}
+
+/// The reduction of one element's leaves by an operator without parameters. `None` if there is no leaf, if leaves are not
+/// of the type's kind, or if the operator does not work on the type.
 pub fn expected(dtype: DType, op: RedOp, leaves: &[Scalar]) -> Option<Expected> {
-    if leaves.is_empty() {
+    expected_with(dtype, op, &[], leaves)
+}
+
+/// As [`expected`], with a value for each of the operator's parameters. Integers take whole values only.
+pub fn expected_with(dtype: DType, op: RedOp, params: &[f64], leaves: &[Scalar]) -> Option<Expected> {
+    if leaves.is_empty() || params.len() != op.params().len() {
         return None;
     }
-    if dtype.is_float() {
-        let values = leaves.iter().map(|leaf| match leaf {
-            Scalar::Float(value) => Some(*value),
-            Scalar::Int(_) => None,
-        });
-        return values.collect::<Option<Vec<f64>>>().map(|values| float(dtype, op, &values));
+    if dtype.is_pair() {
+        return located(op, leaves);
     }
-    let values = leaves.iter().map(|leaf| match leaf {
-        Scalar::Int(value) => Some(*value),
-        Scalar::Float(_) => None,
-    });
-    values.collect::<Option<Vec<i128>>>().map(|values| integer(dtype, op, &values))
-}
-
-fn integer(dtype: DType, op: RedOp, values: &[i128]) -> Expected {
-    let values = values.iter().copied();
-    let leaves = values.len() as i128;
-    let wide = match op {
-        RedOp::Sum => values.fold(0, i128::wrapping_add),
-        RedOp::Prod => values.fold(1, i128::wrapping_mul),
-        RedOp::Min => values.fold(i128::MAX, i128::min),
-        RedOp::Max => values.fold(i128::MIN, i128::max),
-        RedOp::Avg => values.fold(0, i128::wrapping_add) / leaves,
-    };
-    Expected::Int(match dtype {
-        DType::U8 => (wide as u8).into(),
-        DType::I32 => (wide as i32).into(),
-        _ => (wide as i64).into(),
-    })
-}
-
-fn float(dtype: DType, op: RedOp, values: &[f64]) -> Expected {
-    let (steps, format) = (values.len() as f64 - 1.0, Format::of(dtype));
-    let magnitude: f64 = values.iter().map(|x| x.abs()).sum();
-    let (value, bound) = match op {
-        RedOp::Sum => (sum(values), format.error(steps, magnitude)),
-        RedOp::Avg => {
-            let leaves = values.len() as f64;
-            let value = sum(values) / leaves;
-            // Each part may be rounded among the smallest values of the type, and is then multiplied again.
-            let small = format.smallest * (leaves + 2.0) * 2.0;
-            let error = format.error(steps + 4.0, magnitude / leaves);
-            return Expected::Float { value, bound: error + small };
-        }
-        RedOp::Prod => {
-            let value: f64 = values.iter().product();
-            let (up, down) =
-                values.iter().filter(|x| **x != 0.0).fold((1.0, 1.0), |(up, down): (f64, f64), x| {
-                    (up * x.abs().max(1.0), down * x.abs().min(1.0))
-                });
-            let leaves_range = up >= format.largest || down <= format.smallest_normal;
-            (value, if leaves_range { f64::INFINITY } else { format.error(steps, value.abs()) })
-        }
-        RedOp::Min => (extreme(values, |x, y| x < y), 0.0),
-        RedOp::Max => (extreme(values, |x, y| x > y), 0.0),
-    };
-    let overflows = op == RedOp::Sum && magnitude.is_finite() && magnitude > format.largest;
-    Expected::Float { value, bound: if overflows { f64::INFINITY } else { bound } }
-}
-
-/// A float type as error analysis sees it.
-struct Format {
-    /// Half the distance from 1 to the next value.
-    unit_roundoff: f64,
-    largest: f64,
-    smallest_normal: f64,
-    smallest: f64,
-}
-
-impl Format {
-    fn of(dtype: DType) -> Format {
-        let (digits, exponent_min, largest) = match dtype {
-            DType::F16 => (11, -14, 65504.0),
-            DType::Bf16 => (8, -126, 3.3895313892515355e38),
-            DType::F32 => (24, -126, f64::from(f32::MAX)),
-            _ => (53, -1022, f64::MAX),
+    if dtype.is_complex() {
+        let part = |take: fn((f64, f64)) -> f64| {
+            leaves.iter().map(|leaf| complex(leaf).map(take)).collect::<Option<Vec<f64>>>()
         };
-        Format {
-            unit_roundoff: 0.5f64.powi(digits),
-            largest,
-            smallest_normal: 2f64.powi(exponent_min),
-            smallest: 2f64.powi(exponent_min) * 0.5f64.powi(digits - 1),
-        }
+        return float::complex(dtype.part(), op, params, &part(|x| x.0)?, &part(|x| x.1)?);
     }
-
-    /// γ(steps) · magnitude, and a little for the rounding of the oracle itself.
-    fn error(&self, steps: f64, magnitude: f64) -> f64 {
-        let k = steps * self.unit_roundoff;
-        if k >= 1.0 { f64::INFINITY } else { (k / (1.0 - k) + 4.0 * f64::EPSILON) * magnitude }
+    if dtype.is_float() {
+        let value = |leaf: &Scalar| if let Scalar::Float(value) = leaf { Some(*value) } else { None };
+        return float::real(dtype, op, params, &leaves.iter().map(value).collect::<Option<Vec<f64>>>()?);
     }
+    let value = |leaf: &Scalar| if let Scalar::Int(value) = leaf { Some(*value) } else { None };
+    let values = leaves.iter().map(value).collect::<Option<Vec<i128>>>()?;
+    let reduced = match dtype {
+        DType::Bool => whole::truth(op, &values),
+        _ => whole::integer(dtype, op, params, &values),
+    };
+    reduced.map(Expected::Int)
 }
 
-/// A compensated sum (A. Neumaier, 1974): nearly as good as one in twice the width.
-fn sum(values: &[f64]) -> f64 {
-    let (mut sum, mut lost) = (0.0f64, 0.0f64);
-    for &x in values {
-        let next = sum + x;
-        if next.is_finite() {
-            lost += if sum.abs() >= x.abs() { (sum - next) + x } else { (x - next) + sum };
-        }
-        sum = next;
-    }
-    sum + lost
+fn complex(leaf: &Scalar) -> Option<(f64, f64)> {
+    if let Scalar::Complex(real, imaginary) = leaf { Some((*real, *imaginary)) } else { None }
 }
 
-fn extreme(values: &[f64], better: impl Fn(f64, f64) -> bool) -> f64 {
-    if values.iter().any(|x| x.is_nan()) {
-        return f64::NAN;
+/// `minloc` and `maxloc`: of equal values, and of NaNs, the lower index.
+fn located(op: RedOp, leaves: &[Scalar]) -> Option<Expected> {
+    let greatest = match op {
+        RedOp::Minloc => false,
+        RedOp::Maxloc => true,
+        _ => return None,
+    };
+    let mut best = *leaves.first()?;
+    for &leaf in leaves {
+        let better = match (best, leaf) {
+            (Scalar::IntAt(x, i), Scalar::IntAt(y, j)) => {
+                if x == y { j < i } else { (y > x) == greatest }
+            }
+            (Scalar::FloatAt(x, i), Scalar::FloatAt(y, j)) => match (x.is_nan(), y.is_nan()) {
+                (true, false) => false,
+                (false, true) => true,
+                (true, true) => j < i,
+                (false, false) if x == y => j < i,
+                (false, false) => (y > x) == greatest,
+            },
+            _ => return None,
+        };
+        best = if better { leaf } else { best };
     }
-    values[1..].iter().fold(values[0], |best, &x| if better(x, best) { x } else { best })
+    Some(Expected::At(best))
 }

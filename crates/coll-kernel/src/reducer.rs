@@ -1,14 +1,19 @@
 //! An operator bound to an element type: all that an executor knows of arithmetic.
 //!
 //! Elements are reduced as **working elements**. For most operators these are the elements themselves; an average of
-//! integers sums in a wider type, an average of floats puts in fractions, and a user's operator may say what a rank
-//! puts in and what is made of the result. [`Reducer::is_direct`] tells the two cases apart.
+//! integers sums in a wider type, an average of floats puts in fractions, a pre-multiplied sum multiples, and a user's
+//! operator may say what a rank puts in and what is made of the result. [`Reducer::is_direct`] tells the two cases apart.
 
 use crate::Unsupported;
 use crate::average;
-use crate::combine::{self, CombineFn};
 use crate::expr::UserOperator;
-use crate::interpret::{Interpret, interpreter};
+use crate::interpret::interpreter;
+use crate::kernel::CombineFn;
+use crate::many::many;
+use crate::native::UserCode;
+use crate::scale::Scale;
+use crate::simd::{self, Level};
+use crate::table;
 use coll_base::{DType, RedOp};
 use std::fmt;
 use std::sync::Arc;
@@ -26,18 +31,31 @@ pub struct Reducer {
 enum Kind {
     Builtin(CombineFn),
     Average(CombineFn),
-    User { code: Arc<dyn Interpret>, direct: bool },
+    Scaled(CombineFn, Scale),
+    User { code: Arc<dyn UserCode>, direct: bool, native: bool },
 }
 
 impl Reducer {
-    /// A built-in operator. Every one works on every element type there is now.
+    /// A built-in operator that has no parameters. What it does not work on is refused; the manual's table of operators
+    /// says which and why.
     pub fn builtin(op: RedOp, dtype: DType) -> Result<Reducer, Unsupported> {
-        let kind = match (op, dtype) {
-            (RedOp::Avg, DType::U8) => Kind::Average(combine::builtin(RedOp::Sum, DType::I32)),
-            (RedOp::Avg, DType::I32) => Kind::Average(combine::builtin(RedOp::Sum, DType::I64)),
-            (RedOp::Avg, DType::I64) => Kind::Average(combine::sum_i128),
-            (RedOp::Avg, float) => Kind::Average(combine::builtin(RedOp::Sum, float)),
-            (op, dtype) => Kind::Builtin(combine::builtin(op, dtype)),
+        Reducer::builtin_with(op, dtype, &[])
+    }
+
+    /// A built-in operator, with a value for each of [`RedOp::params`].
+    pub fn builtin_with(op: RedOp, dtype: DType, params: &[f64]) -> Result<Reducer, Unsupported> {
+        let refuse = |reason: String| Unsupported { operator: op.name().into(), dtype, reason };
+        table::how(op, dtype).map_err(|reason| refuse(reason.into()))?;
+        let combine = table::combine(op, dtype, Level::best());
+        let kind = match (op, params) {
+            (RedOp::PremulSum, [factor]) => Kind::Scaled(combine, Scale::new(dtype, *factor).map_err(refuse)?),
+            (RedOp::PremulSum, _) => {
+                let found = params.len();
+                return Err(refuse(format!("it has 1 parameter, `factor`, and {found} values are given")));
+            }
+            (_, [_, ..]) => return Err(refuse(format!("it has no parameters, and {} values are given", params.len()))),
+            (RedOp::Avg, []) => Kind::Average(combine),
+            (_, []) => Kind::Builtin(combine),
         };
         Ok(Reducer { name: op.name().into(), dtype, commutative: true, kind })
     }
@@ -55,8 +73,22 @@ impl Reducer {
             name: operator.name.as_str().into(),
             dtype,
             commutative: operator.commutative,
-            kind: Kind::User { code: code.into(), direct },
+            kind: Kind::User { code: code.into(), direct, native: false },
         })
+    }
+
+    /// A user's operator that runs as machine code: `code` was made for this operator, element type and these values.
+    /// What [`Reducer::user`] refuses is refused here too.
+    pub fn user_native(
+        operator: &UserOperator,
+        dtype: DType,
+        params: &[f64],
+        code: Arc<dyn UserCode>,
+    ) -> Result<Reducer, Unsupported> {
+        let mut reducer = Reducer::user(operator, dtype, params)?;
+        let direct = reducer.is_direct();
+        reducer.kind = Kind::User { code, direct, native: true };
+        Ok(reducer)
     }
 
     /// The operator's name.
@@ -74,11 +106,16 @@ impl Reducer {
         self.commutative
     }
 
+    /// True if a user's operator runs as machine code that was handed in.
+    pub fn is_native(&self) -> bool {
+        matches!(self.kind, Kind::User { native: true, .. })
+    }
+
     /// True if working elements are the elements as they are, so that nothing need be prepared or finished.
     pub fn is_direct(&self) -> bool {
         match self.kind {
             Kind::Builtin(_) => true,
-            Kind::Average(_) => false,
+            Kind::Average(_) | Kind::Scaled(..) => false,
             Kind::User { direct, .. } => direct,
         }
     }
@@ -87,7 +124,7 @@ impl Reducer {
     pub fn working_size_bytes(&self) -> u64 {
         match self.kind {
             Kind::Average(_) => average::working_size_bytes(self.dtype),
-            Kind::Builtin(_) | Kind::User { .. } => self.dtype.size_bytes(),
+            Kind::Builtin(_) | Kind::Scaled(..) | Kind::User { .. } => self.dtype.size_bytes(),
         }
     }
 
@@ -96,7 +133,7 @@ impl Reducer {
     pub fn leaves_max(&self, ranks: u64) -> u64 {
         match self.kind {
             Kind::Average(_) => average::leaves_max(self.dtype, ranks),
-            Kind::Builtin(_) | Kind::User { .. } => u64::MAX,
+            Kind::Builtin(_) | Kind::Scaled(..) | Kind::User { .. } => u64::MAX,
         }
     }
 
@@ -113,9 +150,27 @@ impl Reducer {
         debug_assert!(operand.is_none_or(|operand| operand.len() == target.len()));
         match &self.kind {
             // Built-in operators are commutative, so the side does not matter.
-            Kind::Builtin(combine) | Kind::Average(combine) => combine(target, operand, incoming),
+            Kind::Builtin(combine) | Kind::Average(combine) | Kind::Scaled(combine, _) => match operand {
+                Some(operand) if target.len() >= simd::STREAM_BYTES => {
+                    simd::streamed(*combine, self.working_size_bytes() as usize, target, operand, incoming);
+                }
+                operand => combine(target, operand, incoming),
+            },
             Kind::User { code, .. } if incoming_left => code.combine(target, Some(incoming), operand),
             Kind::User { code, .. } => code.combine(target, operand, Some(incoming)),
+        }
+    }
+
+    /// `target := operands[0] ⊕ operands[1] ⊕ …` on working elements, from left to right, in one pass over memory: the
+    /// bits are those of one [`combine_into`](Reducer::combine_into) after the other. All are as long as the target; none
+    /// need be aligned. Without operands the target stays as it is, and a single one is copied.
+    pub fn combine_many(&self, target: &mut [u8], operands: &[&[u8]]) {
+        debug_assert!(operands.iter().all(|operand| operand.len() == target.len()));
+        match &self.kind {
+            Kind::Builtin(combine) | Kind::Average(combine) | Kind::Scaled(combine, _) => {
+                many(target, operands, combine);
+            }
+            Kind::User { code, .. } => many(target, operands, |target, a, b| code.combine(target, a, Some(b))),
         }
     }
 
@@ -124,6 +179,7 @@ impl Reducer {
         match &self.kind {
             Kind::Builtin(_) => working.copy_from_slice(input),
             Kind::Average(_) => average::prepare(self.dtype, ranks, input, working),
+            Kind::Scaled(_, scale) => scale.prepare(input, working),
             Kind::User { code, .. } => code.prepare(input, working),
         }
     }
@@ -131,7 +187,7 @@ impl Reducer {
     /// What is made of the finished value of `leaves` inputs: working elements to elements.
     pub fn finish(&self, ranks: u64, leaves: u64, working: &[u8], output: &mut [u8]) {
         match &self.kind {
-            Kind::Builtin(_) => output.copy_from_slice(working),
+            Kind::Builtin(_) | Kind::Scaled(..) => output.copy_from_slice(working),
             Kind::Average(_) => average::finish(self.dtype, ranks, leaves, working, output),
             Kind::User { code, .. } => code.finish(working, output),
         }

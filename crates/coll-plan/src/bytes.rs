@@ -9,7 +9,7 @@ use crate::{Plan, PlanError, normal_form, verify};
 use sha2::{Digest, Sha256};
 
 /// The version of the binary and JSON forms that this build writes and reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The first bytes of a binary plan.
 pub const MAGIC: &[u8; 8] = b"COLLPLAN";
@@ -138,18 +138,16 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Plan, DecodeError> {
     Ok(plan)
 }
 
-/// A plan's name for comparing: hex SHA-256 of its binary body without [`Plan::proof`]. Plans that say the same have
-/// the same hash, however their tables are laid out.
+/// A plan's name for comparing: hex SHA-256 of its binary body without [`Plan::origin`] and [`Plan::proof`]. Plans that
+/// say the same have the same hash, however their tables are laid out and wherever they come from.
 pub fn hash(plan: &Plan) -> String {
     let normal = normal_form(plan);
-    if normal.proof.is_none() {
-        return hex(&Sha256::digest(body(&normal)));
-    }
-    // The body ends with the proof: one byte for none, so the rest need not be cloned to leave it out.
+    // The body ends with origin and proof: a byte each for none, so the rest need not be cloned to leave them out.
     let mut body = body(&normal);
-    let proof = postcard::to_stdvec(&normal.proof).expect("invariant: an optional string serialises");
-    body.truncate(body.len() - proof.len());
-    body.push(0);
+    let tail = postcard::to_stdvec(&(&normal.origin, &normal.proof))
+        .expect("invariant: strings and numbers serialise");
+    body.truncate(body.len() - tail.len());
+    body.extend([0, 0]);
     hex(&Sha256::digest(body))
 }
 
@@ -170,7 +168,7 @@ fn beginning(bytes: &[u8]) -> String {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -181,6 +179,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Proof;
     use crate::samples::pair;
 
     #[test]
@@ -189,11 +188,16 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_leaves_the_proof_out_and_sees_all_else() {
+    fn the_hash_leaves_origin_and_proof_out_and_sees_all_else() {
         let plan = pair();
         let mut proved = plan.clone();
-        proved.proof = Some(hash(&plan));
+        proved.proof = Some(Proof::Whole(hash(&plan)));
         assert_eq!(hash(&proved), hash(&plan));
+        proved.origin = Some(hash(&plan));
+        assert_eq!(hash(&proved), hash(&plan));
+        assert_ne!(to_bytes(&proved), to_bytes(&plan));
+        proved.claims.ordered = true;
+        assert_ne!(hash(&proved), hash(&plan));
         let mut other = plan.clone();
         other.ranks[1].ops[0].step += 1;
         assert_ne!(hash(&other), hash(&plan));
@@ -209,8 +213,10 @@ mod tests {
         assert!(kind(&bytes[..5]).starts_with("the plan is cut short"));
         assert!(kind(&[&bytes[..], b"\n"].concat()).starts_with("bytes after the plan"));
         let mut later = bytes.clone();
-        later[8] = 2;
-        assert!(kind(&later).starts_with("plan format version 2, and this build reads version 1"));
+        later[8] = 3;
+        assert!(kind(&later).starts_with("plan format version 3, and this build reads version 2"));
+        later[8] = 1;
+        assert!(kind(&later).contains("plan format version 1") && kind(&later).contains("compile"));
         let mut damaged = bytes.clone();
         *damaged.last_mut().unwrap() ^= 1;
         assert!(kind(&damaged).starts_with("the plan is damaged"));

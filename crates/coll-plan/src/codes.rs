@@ -18,6 +18,8 @@ pub const SIDES: Code = Code("E0655");
 pub const WAIT: Code = Code("E0656");
 /// A send that follows what is not the receive of its source.
 pub const ALONG: Code = Code("E0657");
+/// A plan that is not what it was when it was compiled.
+pub const CHANGED: Code = Code("E0658");
 /// Text that is no plan.
 pub const TEXT: Code = Code("E0660");
 
@@ -31,5 +33,6 @@ pub const ALL: &[(Code, &str)] = &[
     (SIDES, "the sides of an operation do not fit"),
     (WAIT, "a wait that cannot end"),
     (ALONG, "a send follows what does not fill its source"),
+    (CHANGED, "the plan was changed after it was compiled"),
     (TEXT, "this is not the text of a plan"),
 ];

@@ -85,7 +85,7 @@ mod tests {
         let words = |text: &str| from_json(text).unwrap_err().to_string();
         let json = to_json(&pair());
         assert!(words("rank 0").contains("line 1 column 1"));
-        assert!(words(&json.replace("\"version\": 1", "\"version\": 7")).ends_with("version 7"));
+        assert!(words(&json.replace("\"version\": 2", "\"version\": 7")).ends_with("version 7"));
         assert!(
             words(&json.replacen("\"channels\": 1", "\"channels\": 0", 1))
                 .contains("channels: expected 1 to 1024")

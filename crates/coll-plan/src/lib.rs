@@ -28,6 +28,7 @@ pub mod codes;
 mod json;
 mod normal;
 mod plan;
+mod proof;
 #[cfg(test)]
 mod samples;
 mod text;
@@ -37,5 +38,6 @@ pub use bytes::{DecodeError, FORMAT_VERSION, MAGIC, from_bytes, hash, to_bytes};
 pub use json::{JsonError, from_json, to_json};
 pub use normal::normal_form;
 pub use plan::{Action, Lane, Line, Op, OpId, Plan, RankPlan, Region, Run, Shape, SlotDecl, Store, Wait};
+pub use proof::{Claims, Proof, Reference, unchanged};
 pub use text::{TextError, from_text, op_text, regions_text, to_text};
 pub use verify::{PlanError, verify};

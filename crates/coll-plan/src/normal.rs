@@ -23,6 +23,7 @@ pub fn normal_form(plan: &Plan) -> Cow<'_, Plan> {
         cuts: plan.cuts.clone(),
         lines: plan.lines.clone(),
         ranks,
+        origin: plan.origin.clone(),
         proof: plan.proof.clone(),
         ..*plan
     })

@@ -1,5 +1,6 @@
 //! The types of a plan. The crate's documentation says what they mean.
 
+use crate::{Claims, Proof};
 use coll_base::Fraction;
 use coll_contract::{ClassId, Contract};
 use serde::{Deserialize, Serialize};
@@ -15,10 +16,17 @@ pub struct Plan {
     pub root: Option<u32>,
     /// What it keeps. In a slice, what concerns that rank.
     pub contract: Contract,
+    /// True if any value of the whole contract is a reduction: a slice of it cannot always tell.
+    pub reduces: bool,
+    /// What was proved of it besides.
+    pub claims: Claims,
     /// Where every block is cut: fractions from 0 to 1, ascending. Piece k is `cuts[k]..cuts[k + 1]`.
     pub cuts: Vec<Fraction>,
     /// Connections for each pair of ranks and direction: channels are `0..channels`.
     pub channels: u32,
+    /// How many parts each chunk was cut into, on top of what the schedule asks; 1 if into none. Nothing depends on it: it
+    /// tells ranks that were given different ones what they disagree on.
+    pub slices: u32,
     /// Message slots that each connection must offer for the plan to end. 0 means that it runs even if every send waits
     /// for its receive; plans that the compiler makes are such.
     pub slots: u32,
@@ -26,8 +34,11 @@ pub struct Plan {
     pub lines: Vec<Line>,
     /// One for each rank, in order; in a slice, one.
     pub ranks: Vec<RankPlan>,
-    /// In a slice, the hash of the whole plan that was proved, if it is known.
-    pub proof: Option<String>,
+    /// What it was compiled from, if it was: a hash over the schedule's texts, its parameters, rank count and root, and
+    /// the options. What has one origin is one plan, or slices of it.
+    pub origin: Option<String>,
+    /// The proof that it rests on, if it is known. A slice made alone has an origin too.
+    pub proof: Option<Proof>,
 }
 
 impl Plan {
@@ -63,11 +74,15 @@ impl Plan {
             params: self.params.clone(),
             root: self.root,
             contract: self.contract.slice(rank),
+            reduces: self.reduces,
+            claims: self.claims,
             cuts: self.cuts.clone(),
             channels: self.channels,
+            slices: self.slices,
             slots: self.slots,
             lines: self.lines.clone(),
             ranks: vec![part],
+            origin: self.origin.clone(),
             proof: self.proof.clone(),
         })
     }

@@ -6,8 +6,11 @@
 mod classes;
 mod columns;
 mod facts;
+mod transpose;
 
 pub(crate) use facts::{Facts, buffers_alone, evaluate};
+
+use transpose::Transposed;
 
 use crate::eval::{Fault, Machine};
 use crate::resolved::{Collective, GLOBAL_N};
@@ -28,6 +31,15 @@ pub(crate) fn contract(
 /// The most blocks on all ranks for which a whole contract is made to have one rank's.
 const PLACES_MAX: u64 = 1 << 20;
 
+/// How the class of a block on another rank is found, from one rank's contract.
+#[derive(Clone, Copy)]
+pub(crate) enum ClassRule {
+    /// In the table: it has every rank's row, or every row is alike.
+    Table,
+    /// By a formula.
+    Transposed(Transposed),
+}
+
 /// The contract as one rank needs it: the rank's slice, or, where that cannot be had by itself and the whole is
 /// small, the whole. None if neither.
 pub(crate) fn contract_of_rank(
@@ -35,16 +47,23 @@ pub(crate) fn contract_of_rank(
     globals: &[i64],
     machine: &mut Machine<'_>,
     rank: u32,
-) -> Result<Option<Contract>, Fault> {
+) -> Result<Option<(Contract, ClassRule)>, Fault> {
     let ranks = globals[GLOBAL_N] as u32;
     let facts = facts::evaluate_at(collective, globals, machine, Some(rank))?;
     let width = facts.blocks_per_rank();
     if columns::are_classes(collective, &facts, globals, machine)? {
         let classes = Classes { count: width, table: (0..width).collect() };
-        return Ok(Some(assemble(collective, ranks, Some(rank), facts, classes).slice(rank)));
+        let contract = assemble(collective, ranks, Some(rank), facts, classes).slice(rank);
+        return Ok(Some((contract, ClassRule::Table)));
+    }
+    if let Some(rule) = Transposed::of(collective, &facts, ranks) {
+        let row = (0..2).flat_map(|buffer| (0..ranks).map(move |block| rule.class(rank, buffer, block)));
+        let classes = Classes { count: rule.count(), table: row.collect() };
+        let contract = assemble(collective, ranks, Some(rank), facts, classes).slice(rank);
+        return Ok(Some((contract, ClassRule::Transposed(rule))));
     }
     match u64::from(ranks) * u64::from(width) <= PLACES_MAX {
-        true => contract(collective, globals, machine).map(Some),
+        true => Ok(Some((contract(collective, globals, machine)?, ClassRule::Table))),
         false => Ok(None),
     }
 }

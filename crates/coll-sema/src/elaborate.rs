@@ -36,11 +36,11 @@ mod transfers;
 mod views;
 
 use crate::codes;
-use crate::contract::{Facts, contract, contract_of_rank};
+use crate::contract::{ClassRule, Facts, contract, contract_of_rank};
 use crate::eval::{Fault, Machine};
 use crate::module::{Instantiated, Module, Refusal};
 use crate::resolved::{Collective, Expr, GLOBAL_N, Schedule};
-use coll_base::{Diagnostic, Label, Span};
+use coll_base::{Diagnostic, Span};
 use coll_contract::ClassId;
 use coll_contract::Contract;
 use coll_ir::{Place, Scratch, Stage, Step, Transfer, Tune};
@@ -58,8 +58,6 @@ const TRANSFERS_MAX: usize = 64_000_000;
 const DEPTH_MAX: usize = 48;
 /// The deepest that blocks of statements may nest, over all calls.
 const NESTING_MAX: usize = 400;
-/// How many of the calls around a fault are shown.
-const CALLS_SHOWN: usize = 3;
 
 /// Instantiates schedule `id` of a module; its collective is known.
 pub(crate) fn elaborate(module: &Module, id: u32, globals: Vec<i64>) -> Result<Instantiated, Refusal> {
@@ -97,12 +95,12 @@ pub(crate) fn elaborate_rank(
     let schedule = &module.schedules[id as usize];
     let collective = collective_of(module, schedule);
     let mut machine = Machine::with_fuel(&module.functions, FUEL_OF_ONE);
-    let Ok(Some(contract)) = contract_of_rank(collective, &globals, &mut machine, rank) else {
+    let Ok(Some((contract, classes))) = contract_of_rank(collective, &globals, &mut machine, rank) else {
         return Ok(None);
     };
     let running = Running { schedule: id, ranks: globals[GLOBAL_N] as u32, call: schedule.span };
     let mut elaborator = Elaborator::new(module, machine, contract, running);
-    elaborator.only = Some(Only::new(rank));
+    elaborator.only = Some(Only::new(rank, classes));
     let mut frame = Frame::top(schedule, collective, globals, &elaborator.contract, &mut elaborator.cutter);
     frame.find(Some(rank));
     let ran = elaborator.block(&mut frame, &schedule.body);
@@ -181,7 +179,7 @@ impl<'m> Elaborator<'m> {
             contract,
             only: None,
             cutter: Cutter::new(),
-            trace: Trace::new(),
+            trace: Trace::new(running.call),
             sink: Sink::new(),
             running: vec![running],
             nesting: 0,
@@ -198,8 +196,11 @@ impl<'m> Elaborator<'m> {
         }
     }
 
-    /// The count class of a place in one of the contract's buffers. One rank's row serves all only where all are alike.
+    /// The count class of a place in one of the contract's buffers.
     fn class_of(&self, place: Place) -> ClassId {
+        if let Some(Only { classes: ClassRule::Transposed(rule), .. }) = &self.only {
+            return rule.class(place.rank, place.buffer, place.block);
+        }
         let row = if self.contract.only.is_some() { 0 } else { place.rank as usize * self.width as usize };
         self.contract.classes.table[row + (self.first_blocks[place.buffer as usize] + place.block) as usize]
     }
@@ -221,14 +222,14 @@ impl<'m> Elaborator<'m> {
             label.text =
                 if label.text.is_empty() { bindings } else { format!("{}, with {bindings}", label.text) };
         }
-        // Innermost first, after the place itself.
-        for running in self.running[1..].iter().rev().take(CALLS_SHOWN) {
-            let called = |label: &Label| label.span == running.call;
-            if !fault.primary.iter().chain(&fault.secondary).any(called) {
-                fault.secondary.push(Label { span: running.call, text: "called here".into() });
-            }
-        }
-        self.sink.push(fault);
+        let (statement, fault) = self.with_calls(fault);
+        self.sink.push(statement, fault);
+    }
+
+    /// Adds the calls being run; also gives where the fault itself stands, which may not be whom it is blamed on.
+    fn with_calls(&self, fault: Diagnostic) -> (Option<Span>, Diagnostic) {
+        let statement = fault.primary.as_ref().map(|label| label.span);
+        (statement, fault.called_by(self.trace.calls()).blame_call(self.running[0].call.file))
     }
 
     /// A number that counts something: at least 1, at most `most`.

@@ -9,8 +9,8 @@ use crate::module::{Module, ScheduleInfo};
 use crate::resolve::{self, Callable, Entity, Named, Resolver, names_of, unknown_schedule};
 use crate::resolved::{GLOBAL_N, GLOBAL_PARAMS, Param, Schedule};
 use crate::suggest::nearest;
-use coll_base::{Diagnostic, FileId, RedOp, SourceMap, Span};
-use coll_syntax::{ast, parse};
+use coll_base::{Code, Diagnostic, FileId, RedOp, SourceMap, Span};
+use coll_syntax::{Unread, ast, parse};
 use std::collections::BTreeMap;
 
 /// Where `use` finds schedules.
@@ -37,23 +37,26 @@ pub fn load(sources: &mut SourceMap, main: FileId, library: &dyn Library) -> (Mo
         diagnostics: Vec::new(),
         prelude: BTreeMap::new(),
         loaded: BTreeMap::new(),
+        unread: BTreeMap::new(),
     };
     loader.prelude();
     let (listed, operators) = loader.file(main, None);
     let mut declared: BTreeMap<&str, Span> = BTreeMap::new();
     for all in &operators {
         if let Some(first) = declared.insert(&all.name.text, all.name.span) {
-            loader.diagnostics.push(resolve::declared_twice(&all.name, Some(first)));
+            loader.diagnostics.push(resolve::declared_twice(&all.name, first));
             continue;
         }
         if all.name.text.parse::<RedOp>().is_ok() {
-            loader.diagnostics.push(resolve::declared_twice(&all.name, None));
+            let what = format!("a built-in operator; `--op {}` names it", all.name.text);
+            loader.diagnostics.push(resolve::name_taken(&all.name, &what));
             continue;
         }
         let lowered = resolve::operator(&mut loader.diagnostics, all);
         loader.module.operators.extend(lowered);
     }
     loader.spread_breakage();
+    loader.leave_out_consequences();
     let Loader { mut module, diagnostics, .. } = loader;
     module.infos = listed.iter().map(|&id| info(&module, &module.schedules[id as usize])).collect();
     module.listed = listed;
@@ -72,6 +75,16 @@ fn info(module: &Module, schedule: &Schedule) -> ScheduleInfo {
     }
 }
 
+/// The codes of names that are not there.
+const MISSED: [Code; 6] = [
+    codes::UNKNOWN_NAME,
+    codes::UNKNOWN_BUFFER,
+    codes::UNKNOWN_COLLECTIVE,
+    codes::UNKNOWN_FUNCTION,
+    codes::UNKNOWN_SCHEDULE,
+    codes::NOT_IN_USE,
+];
+
 /// A schedule's full name, in two parts.
 type FullName = (String, String);
 
@@ -85,6 +98,8 @@ struct Loader<'l> {
     prelude: BTreeMap<String, u32>,
     /// Schedules of the library that were brought in; none could not be.
     loaded: BTreeMap<FullName, Option<u32>>,
+    /// What follows from errors of syntax, file by file.
+    unread: BTreeMap<FileId, Unread>,
 }
 
 /// What the declarations of one file see.
@@ -94,6 +109,8 @@ struct FileScope {
     functions: Vec<Named>,
     collectives: BTreeMap<String, u32>,
     schedules: BTreeMap<FullName, u32>,
+    /// What `use` lines ask for in vain, with the nearest name that there is.
+    missed: Vec<(FullName, Option<String>)>,
     /// Places that the parser could not read.
     unread: Vec<Span>,
 }
@@ -145,6 +162,7 @@ impl Loader<'_> {
         let errors = parsed.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
         let unread = errors.filter_map(|diagnostic| Some(diagnostic.primary.as_ref()?.span)).collect();
         self.diagnostics.extend(parsed.diagnostics);
+        self.unread.insert(file, parsed.unread);
         (parsed.file.items, FileScope { unread, ..FileScope::default() })
     }
 
@@ -163,7 +181,7 @@ impl Loader<'_> {
         for item in items {
             let ast::Item::Collective(all) = item else { continue };
             if let Some(&first) = declared.get(all.name.text.as_str()) {
-                self.diagnostics.push(resolve::declared_twice(&all.name, Some(first)));
+                self.diagnostics.push(resolve::declared_twice(&all.name, first));
                 continue;
             }
             declared.insert(&all.name.text, all.name.span);
@@ -186,7 +204,7 @@ impl Loader<'_> {
             let mut schedule = self.head(all, scope);
             if let Some(first) = scope.schedules.get(&full) {
                 let first = self.module.schedules[*first as usize].span;
-                self.diagnostics.push(resolve::declared_twice(&all.name, Some(first)));
+                self.diagnostics.push(resolve::declared_twice(&all.name, first));
                 schedule.broken = true;
             } else {
                 scope.schedules.insert(full, id);
@@ -265,8 +283,9 @@ impl Loader<'_> {
                     self.file(file, Some(&full));
                 }
                 None => {
-                    let diagnostic = unknown_schedule(path, &self.names, &scope.schedules);
+                    let (diagnostic, near) = unknown_schedule(path, &self.names, &scope.schedules);
                     self.diagnostics.push(diagnostic);
+                    scope.missed.push((full.clone(), near));
                     self.loaded.insert(full, None);
                     return;
                 }
@@ -295,6 +314,7 @@ impl Loader<'_> {
             schedules: &self.module.schedules,
             collectives: &self.module.collectives,
             names: &scope.schedules,
+            missed: &scope.missed,
             library: &self.names,
         };
         let resolved = resolve::body(resolver, &collective.buffers, callable, text, &all.body);
@@ -305,6 +325,18 @@ impl Loader<'_> {
         schedule.scratch = resolved.scratch;
         schedule.names_root = resolved.names_root;
         schedule.calls = resolved.calls;
+    }
+
+    /// Drops what follows from errors of syntax, which have been told.
+    fn leave_out_consequences(&mut self) {
+        let Loader { diagnostics, unread, sources, .. } = self;
+        diagnostics.retain(|diagnostic| {
+            let Some(place) = diagnostic.primary.as_ref().map(|label| label.span) else { return true };
+            let Some(unread) = unread.get(&place.file) else { return true };
+            let is_syntax = coll_syntax::codes::ALL.iter().any(|(code, _)| *code == diagnostic.code);
+            let is_missed = MISSED.contains(&diagnostic.code) && unread.may_declare(sources.slice(place));
+            is_syntax || !(is_missed || unread.is_torn(place))
+        });
     }
 
     /// What calls something broken is broken.

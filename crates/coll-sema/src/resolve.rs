@@ -16,7 +16,7 @@ use crate::builtin::Builtin;
 use crate::codes;
 use crate::resolved::{Function, Type};
 use crate::suggest::nearest;
-use coll_base::{Diagnostic, Span};
+use coll_base::{Code, Diagnostic, Span};
 use coll_syntax::ast;
 
 /// What a name stands for.
@@ -52,7 +52,18 @@ pub(crate) struct Resolver<'a> {
     /// True where only numbers may stand: a parameter's default.
     constant: bool,
     failed: bool,
+    /// Names that are not there: the message, where it is among the diagnostics, and how often it came again.
+    told: Vec<(String, usize, u32)>,
 }
+
+/// The codes that a name which is not there gives anew wherever it is used.
+const MISSED: [Code; 5] = [
+    codes::UNKNOWN_NAME,
+    codes::UNKNOWN_BUFFER,
+    codes::UNKNOWN_FUNCTION,
+    codes::UNKNOWN_SCHEDULE,
+    codes::NOT_IN_USE,
+];
 
 impl<'a> Resolver<'a> {
     /// A resolver that sees `scope`.
@@ -70,13 +81,31 @@ impl<'a> Resolver<'a> {
             names_root: false,
             constant: false,
             failed: false,
+            told: Vec::new(),
         }
     }
 
     /// Reports an error; what is being resolved is broken.
     fn error(&mut self, diagnostic: Diagnostic) {
         self.failed = true;
-        self.diagnostics.push(diagnostic);
+        if !MISSED.contains(&diagnostic.code) {
+            return self.diagnostics.push(diagnostic);
+        }
+        match self.told.iter_mut().find(|(message, ..)| *message == diagnostic.message) {
+            Some((_, at, again)) => {
+                *again += 1;
+                let notes = &mut self.diagnostics[*at].notes;
+                if *again > 1 {
+                    notes.pop();
+                }
+                let times = if *again == 1 { "once more".into() } else { format!("{again} times more") };
+                notes.push(format!("it is used {times} below"));
+            }
+            None => {
+                self.told.push((diagnostic.message.clone(), self.diagnostics.len(), 0));
+                self.diagnostics.push(diagnostic);
+            }
+        }
     }
 
     /// Text that the parser could not read, and has reported.
@@ -100,15 +129,23 @@ impl<'a> Resolver<'a> {
 
     /// Declares a name; nothing in sight may bear it.
     fn declare(&mut self, name: &ast::Name, entity: Entity) {
-        let taken = if self.lookup(&name.text).is_some() {
-            self.scope.iter().rev().find(|named| named.name == name.text).map(|named| named.span)
+        if self.lookup(&name.text).is_some() {
+            let first = self.scope.iter().rev().find(|named| named.name == name.text);
+            let diagnostic = match first {
+                Some(Named { span: Some(first), .. }) => declared_twice(name, *first),
+                Some(Named { entity: Entity::Buffer(_), .. }) => {
+                    name_taken(name, "a buffer of the collective")
+                }
+                _ if name.text == "n" => name_taken(name, "the number of ranks"),
+                _ => name_taken(name, "a parameter of the collective"),
+            };
+            self.error(diagnostic);
+            // What is said below means the first, most likely; functions are counted by their declarations.
+            if !matches!(entity, Entity::Function(_)) {
+                return;
+            }
         } else if Builtin::named(&name.text).is_some() {
-            Some(None)
-        } else {
-            None
-        };
-        if let Some(first) = taken {
-            self.error(declared_twice(name, first));
+            self.error(name_taken(name, "a function of the language"));
         }
         self.scope.push(Named { name: name.text.clone(), entity, span: Some(name.span) });
     }
@@ -147,12 +184,18 @@ impl<'a> Resolver<'a> {
 }
 
 /// `E0102` for a second declaration of a name.
-pub(crate) fn declared_twice(name: &ast::Name, first: Option<Span>) -> Diagnostic {
+pub(crate) fn declared_twice(name: &ast::Name, first: Span) -> Diagnostic {
     let message = format!("`{}` is declared twice", name.text);
-    let diagnostic = Diagnostic::new(codes::DECLARED_TWICE, name.span, message).label("again here");
-    let diagnostic = match first {
-        Some(span) => diagnostic.also(span, "first here"),
-        None => diagnostic.note(format!("`{}` is a name of the language or of the collective", name.text)),
-    };
-    diagnostic.help("choose another name: within a schedule, no name hides another")
+    Diagnostic::new(codes::DECLARED_TWICE, name.span, message)
+        .label("again here")
+        .also(first, "first here")
+        .help("choose another name: within a schedule, no name hides another")
+}
+
+/// `E0102` for a name that the language or the collective has given.
+pub(crate) fn name_taken(name: &ast::Name, what: &str) -> Diagnostic {
+    let message = format!("the name `{}` is taken", name.text);
+    Diagnostic::new(codes::DECLARED_TWICE, name.span, message)
+        .label(format!("this is {what}"))
+        .help(format!("choose another name, such as `my_{}`", name.text))
 }

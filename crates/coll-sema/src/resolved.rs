@@ -149,6 +149,8 @@ pub(crate) enum StepStmt {
 
 #[derive(Clone, Debug)]
 pub(crate) struct For<S> {
+    /// The whole statement.
+    pub(crate) span: Span,
     pub(crate) var: Variable,
     pub(crate) range: Range,
     pub(crate) condition: Option<Expr>,
@@ -168,6 +170,44 @@ pub(crate) struct Step {
     pub(crate) body: Vec<StepStmt>,
     /// From `step` to the brace that opens the body.
     pub(crate) span: Span,
+    /// To the brace that closes it.
+    pub(crate) whole: Span,
+}
+
+/// Whether a statement could move something.
+pub(crate) trait Moves {
+    /// True for transfers, steps and calls, and for what holds one.
+    fn moves(&self) -> bool;
+}
+
+impl<S: Moves> Moves for [S] {
+    fn moves(&self) -> bool {
+        self.iter().any(S::moves)
+    }
+}
+
+impl Moves for StepStmt {
+    fn moves(&self) -> bool {
+        match self {
+            StepStmt::Let(..) => false,
+            StepStmt::For(all) => all.body.moves(),
+            StepStmt::If(_, yes, no) => yes.moves() || no.moves(),
+            StepStmt::Transfer(_) => true,
+        }
+    }
+}
+
+impl Moves for Stmt {
+    fn moves(&self) -> bool {
+        match self {
+            Stmt::Chunks(_) | Stmt::Scratch(..) | Stmt::Let(..) | Stmt::Require(..) | Stmt::Tune(_) => false,
+            Stmt::For(all) => all.body.moves(),
+            Stmt::If(_, yes, no) => yes.moves() || no.moves(),
+            Stmt::Stage(_, body) => body.moves(),
+            Stmt::Step(step) => step.body.moves(),
+            Stmt::Call(_) => true,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -136,6 +136,7 @@ pub(crate) fn hint(scene: &Scene<'_>) -> Option<Diagnostic> {
     stray(scene)
         .or_else(|| loop_head(scene))
         .or_else(|| foreign_operator(scene))
+        .or_else(|| foreign_form(scene))
         .or_else(|| separator(scene))
         .or_else(|| unknown_start(scene))
         .or_else(|| reserved(scene))
@@ -169,6 +170,7 @@ fn stray(scene: &Scene<'_>) -> Option<Diagnostic> {
         '≠' => "write `!=`",
         '…' => "write `..`",
         '~' => "exclusive or with -1 turns all bits: `x ^ -1`",
+        '?' => "write `if c { x } else { y }`",
         '@' => "the rank of a transfer stands after `from`, `to` or `at`",
         '\u{A0}' | '\u{2003}' | '\u{2009}' | '\u{FEFF}' => "it looks like a blank: write a plain one",
         c if c.is_alphabetic() => "names are of the letters a to z, digits and `_`",
@@ -233,9 +235,43 @@ fn foreign_operator(scene: &Scene<'_>) -> Option<Diagnostic> {
     )
 }
 
+/// `data[r][c]`, `reduce sum` and `if c then x`: forms of other languages.
+fn foreign_form(scene: &Scene<'_>) -> Option<Diagnostic> {
+    let token = scene.found()?;
+    let text = scene.scan.text_of(token);
+    let previous = scene.text(scene.previous());
+    let (message, expected, help) = match (previous, text) {
+        ("]", "[") => (
+            "a view has one pair of brackets",
+            "`,` between indices",
+            "write all indices in one pair: `data[i, j]`".to_string(),
+        ),
+        ("reduce" | "left", _) if scene.is_transfer() && token.kind == Kind::Word && !is_reserved(text) => (
+            "a transfer does not name its operator",
+            "the next statement",
+            format!("leave `{text}` out: the operator is chosen as it runs, `collc run … --op {text}`"),
+        ),
+        (_, "then") => (
+            "`if` takes braces, and no `then`",
+            "`{`",
+            "write `if c { x } else { y }`, which is a value as well as a statement".to_string(),
+        ),
+        _ => return None,
+    };
+    Some(
+        Diagnostic::new(codes::UNEXPECTED, scene.span(token), message)
+            .expected(expected)
+            .found(scene.found_text())
+            .help(help),
+    )
+}
+
 /// `;` and `,` at the end of a statement.
 fn separator(scene: &Scene<'_>) -> Option<Diagnostic> {
     let found = scene.found();
+    if let Some(named) = argument(scene) {
+        return Some(named);
+    }
     let token = match scene.text(found) {
         ";" => found?,
         "," if scene.expects(&[Rule::EOI]) || scene.head() == "tune" => found?,
@@ -249,6 +285,25 @@ fn separator(scene: &Scene<'_>) -> Option<Diagnostic> {
             .expected("no separator")
             .found(format!("`{text}`"))
             .help(format!("remove the `{text}`: what follows begins with its own word")),
+    )
+}
+
+/// An argument that goes by a word of the language: `(data, chunks = 4)`.
+fn argument(scene: &Scene<'_>) -> Option<Diagnostic> {
+    let token = scene.found().filter(|&token| is_reserved(scene.text_of(token)))?;
+    let is_named = scene.text(scene.scan.next_at(token.end)) == "=";
+    if !is_named || scene.text(scene.previous()) != "," {
+        return None;
+    }
+    let word = scene.text_of(token);
+    let message = format!("`{word}` is a word of the language, and names no parameter");
+    Some(
+        Diagnostic::new(codes::RESERVED, scene.span(token), message)
+            .expected("the name of a parameter")
+            .found(format!("the word `{word}`"))
+            .help(
+                "parameters are declared in the head of the schedule that is called: `schedule NAME(c = 4)`",
+            ),
     )
 }
 
@@ -285,6 +340,11 @@ fn start_help(scene: &Scene<'_>, word: &str, starts: &[&str]) -> String {
     }
     if scene.kind == BadKind::Item && STATEMENTS.contains(&word) {
         return "statements stand in a schedule; is there a `}` too many before it?".into();
+    }
+    let next = scene.scan.next_at(scene.start).and_then(|first| scene.scan.next_at(first.end));
+    if scene.kind == BadKind::Stmt && matches!(scene.text(next), "=" | ":=" | "+=" | "-=" | "*=" | "++") {
+        return "values do not change: name a new one with `let`, or work it out from a loop's variable, as in `1 << k`"
+            .into();
     }
     if DECLARATIONS.contains(&word) {
         return format!("`{word}` stands at the top of a file; is there a `}}` missing before it?");

@@ -17,6 +17,8 @@ mod lower;
 mod parse;
 mod recover;
 mod scan;
+mod unread;
 
 pub use format::format;
 pub use parse::{Parsed, parse};
+pub use unread::Unread;

@@ -6,6 +6,7 @@ use crate::grammar::{Grammar, Rule};
 use crate::lower::{self, Bad, BadKind, Lowered};
 use crate::recover::{self, Explained};
 use crate::scan::{Kind, Scan};
+use crate::unread::Unread;
 use coll_base::{Diagnostic, FileId, Span};
 use pest::Parser;
 
@@ -24,6 +25,8 @@ pub struct Parsed {
     pub file: File,
     /// What is wrong, in the order of the text; empty if nothing is. At most 20, and one that counts the rest.
     pub diagnostics: Vec<Diagnostic>,
+    /// What follows from that: later passes are not to complain of it.
+    pub unread: Unread,
 }
 
 /// Reads a file. Any text gives a tree; what could not be read is told in the diagnostics.
@@ -37,7 +40,11 @@ pub fn parse(file: FileId, text: &str) -> Parsed {
 /// A tree that is one error, for a text that is not read at all.
 fn refused(file: FileId, text: &str, diagnostic: Diagnostic) -> Parsed {
     let whole = Span::new(file, 0, text.len().min(u32::MAX as usize));
-    Parsed { file: File { docs: Vec::new(), items: vec![Item::Error(whole)] }, diagnostics: vec![diagnostic] }
+    Parsed {
+        file: File { docs: Vec::new(), items: vec![Item::Error(whole)] },
+        diagnostics: vec![diagnostic],
+        unread: Unread::default(),
+    }
 }
 
 fn read(file: FileId, text: &str) -> Result<(Scan<'_>, Lowered), Box<Diagnostic>> {
@@ -102,7 +109,8 @@ fn screen_tokens(file: FileId, scan: &Scan<'_>) -> Result<(), Box<Diagnostic>> {
 fn finish(file: FileId, scan: &Scan<'_>, lowered: Lowered) -> Parsed {
     let Lowered { file: tree, mut diagnostics, bad } = lowered;
     diagnostics.extend(scan.tokens.iter().filter_map(|&token| unclosed_text(file, scan, token)));
-    let untold = explain_all(file, scan, &bad, &mut diagnostics);
+    let mut unread = Unread::default();
+    let untold = explain_all(file, scan, &bad, &mut diagnostics, &mut unread);
     if tree.items.is_empty() && diagnostics.is_empty() {
         diagnostics.push(
             Diagnostic::new(
@@ -119,8 +127,9 @@ fn finish(file: FileId, scan: &Scan<'_>, lowered: Lowered) -> Parsed {
     // Two stretches may fail at one place, for one reason.
     diagnostics
         .dedup_by(|later, earlier| later.message == earlier.message && later.primary == earlier.primary);
+    join_strays(scan, &mut diagnostics);
     bound(&mut diagnostics, untold);
-    Parsed { file: tree, diagnostics }
+    Parsed { file: tree, diagnostics, unread }
 }
 
 fn unclosed_text(file: FileId, scan: &Scan<'_>, token: crate::scan::Token) -> Option<Diagnostic> {
@@ -144,11 +153,26 @@ fn unclosed_text(file: FileId, scan: &Scan<'_>, token: crate::scan::Token) -> Op
 ///
 /// Two kinds are consequences of what was said before and are not told: blocks that end where one did, and, after a
 /// missing `{`, the statements and closers that it left without a home.
-fn explain_all(file: FileId, scan: &Scan<'_>, bad: &[Bad], diagnostics: &mut Vec<Diagnostic>) -> usize {
+fn explain_all(
+    file: FileId,
+    scan: &Scan<'_>,
+    bad: &[Bad],
+    diagnostics: &mut Vec<Diagnostic>,
+    unread: &mut Unread,
+) -> usize {
     let mut in_order: Vec<&Bad> = bad.iter().collect();
     in_order.sort_by_key(|bad| if bad.kind == BadKind::Close { bad.end } else { bad.start });
     let (mut told, mut untold, mut homeless, mut closed_at) = (0, 0, false, None);
+    let mut last_end = None;
     for bad in in_order {
+        let last_end = last_end.replace(bad.end);
+        // A stretch that goes on where one ended, in its line, is the rest of it.
+        let goes_on = |end: usize| end <= bad.start && scan.text[end..bad.start].trim().is_empty();
+        let in_line = |&end: &usize| goes_on(end) && !scan.line_ends_between(end, bad.start);
+        if bad.kind == BadKind::Stmt && last_end.as_ref().is_some_and(in_line) {
+            unread.add(file, scan, bad, None);
+            continue;
+        }
         if homeless && bad.kind == BadKind::Item && recover::is_homeless(scan, bad) {
             continue;
         }
@@ -156,15 +180,46 @@ fn explain_all(file: FileId, scan: &Scan<'_>, bad: &[Bad], diagnostics: &mut Vec
             continue;
         }
         if told > SHOWN_MAX {
+            unread.add(file, scan, bad, None);
             untold += 1;
             continue;
         }
-        let Explained { diagnostic, misses_opener } = recover::explain(file, scan, bad);
+        let Explained { diagnostic, misses_opener, torn } = recover::explain(file, scan, bad);
+        unread.add(file, scan, bad, torn);
         homeless |= misses_opener;
         told += 1;
         diagnostics.push(diagnostic);
     }
     untold
+}
+
+/// A character that means nothing is told once, however often a name has it.
+fn join_strays(scan: &Scan<'_>, diagnostics: &mut Vec<Diagnostic>) {
+    let mut first: Vec<(String, usize, usize)> = Vec::new();
+    let mut kept: Vec<Diagnostic> = Vec::new();
+    for diagnostic in diagnostics.drain(..) {
+        if diagnostic.code != codes::STRAY_CHARACTER {
+            kept.push(diagnostic);
+            continue;
+        }
+        match first.iter_mut().find(|(message, ..)| *message == diagnostic.message) {
+            Some((_, _, again)) => *again += 1,
+            None => {
+                first.push((diagnostic.message.clone(), kept.len(), 0));
+                kept.push(diagnostic);
+            }
+        }
+    }
+    for (_, at, again) in first.into_iter().filter(|(.., again)| *again > 0) {
+        let found = kept[at]
+            .primary
+            .as_ref()
+            .map_or("", |label| &scan.text[label.span.start as usize..label.span.end as usize]);
+        let times = if again == 1 { "once more".to_owned() } else { format!("{again} times more") };
+        let note = format!("the same `{found}` is in the way {times}");
+        kept[at].notes.push(note);
+    }
+    *diagnostics = kept;
 }
 
 /// Keeps the first [`SHOWN_MAX`] and counts the rest.

@@ -18,6 +18,8 @@ pub(crate) struct Explained {
     pub(crate) diagnostic: Diagnostic,
     /// A `{` was missing: the `}` that belongs to it closes too much.
     pub(crate) misses_opener: bool,
+    /// The statement before the stretch, if the stretch is its end.
+    pub(crate) torn: Option<(usize, usize)>,
 }
 
 /// Where a narrow parse failed, and what it would have taken.
@@ -28,7 +30,7 @@ struct Failure {
 
 /// Explains a bad stretch.
 pub(crate) fn explain(file: FileId, scan: &Scan<'_>, bad: &Bad) -> Explained {
-    let plain = |diagnostic| Explained { diagnostic, misses_opener: false };
+    let plain = |diagnostic| Explained { diagnostic, misses_opener: false, torn: None };
     match bad.kind {
         BadKind::Close => return plain(unclosed_brace(file, scan, bad)),
         BadKind::Block => return plain(loose_block(file, scan, bad)),
@@ -43,7 +45,9 @@ pub(crate) fn explain(file: FileId, scan: &Scan<'_>, bad: &Bad) -> Explained {
             && !failure.expected.contains(&Rule::EOI);
     let scene = Scene { file, scan, kind: bad.kind, start, at: failure.at, expected: &failure.expected };
     let diagnostic = hints::hint(&scene).unwrap_or_else(|| expected_found(&scene));
-    Explained { diagnostic, misses_opener }
+    let ends_early = |&(from, to): &(usize, usize)| from == start && !scan.text[from..to].ends_with('}');
+    let torn = bad.after.filter(ends_early);
+    Explained { diagnostic, misses_opener, torn }
 }
 
 /// True for what a missing `{` leaves at the top of a file: a closer, or a statement.

@@ -15,6 +15,7 @@
 mod bundle;
 pub mod library;
 mod one_rank;
+mod origin;
 mod plans;
 mod prove;
 mod ranks;

@@ -1,7 +1,7 @@
 //! Plans from files: binary, text or JSON, recognised by their first bytes, verified and proved before they are used.
 
 use coll_base::Diagnostic;
-use coll_plan::Plan;
+use coll_plan::{Claims, Plan};
 
 /// Why bytes are no plan that can be run.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,8 @@ pub struct ReadPlan {
     pub plan: Plan,
     /// Least message slots for each connection; 0 for a slice, which cannot be proved by itself.
     pub min_slots: u32,
+    /// What its proof found besides, claimed or not; of a slice, what it claims.
+    pub found: Claims,
     /// Warnings of the proof.
     pub warnings: Vec<Diagnostic>,
 }
@@ -47,7 +49,8 @@ pub fn is_plan(bytes: &[u8]) -> bool {
         || (text.starts_with(b"{") && !contains(&text[..text.len().min(4096)], b"collc bundle"))
 }
 
-/// Reads a plan in any of its forms, and proves it.
+/// Reads a plan in any of its forms, and proves it. What it claims of its reductions is refused if the proof does not bear
+/// it out; and so is a plan that says it was compiled and proved, and has been changed since.
 pub fn read_plan(bytes: &[u8]) -> Result<ReadPlan, PlanError> {
     if bytes.starts_with(coll_plan::MAGIC) {
         let plan = coll_plan::from_bytes(bytes).map_err(|error| PlanError::Unreadable(error.to_string()))?;
@@ -71,13 +74,18 @@ pub fn read_plan_text(text: &str) -> Result<ReadPlan, PlanError> {
 
 fn prove(plan: Plan) -> Result<ReadPlan, PlanError> {
     coll_plan::verify(&plan).map_err(|error| PlanError::Malformed(Box::new(error.diagnostic())))?;
+    coll_plan::unchanged(&plan).map_err(|error| PlanError::Malformed(Box::new(error.diagnostic())))?;
     if !plan.is_whole() {
-        return Ok(ReadPlan { plan, min_slots: 0, warnings: Vec::new() });
+        let found = plan.claims;
+        return Ok(ReadPlan { plan, min_slots: 0, found, warnings: Vec::new() });
     }
     let proof = coll_check::plan::prove(&plan);
     match proof.diagnostics.iter().any(Diagnostic::is_error) {
         true => Err(PlanError::Wrong(proof.diagnostics)),
-        false => Ok(ReadPlan { plan, min_slots: proof.min_slots, warnings: proof.diagnostics }),
+        false => {
+            let (min_slots, found) = (proof.min_slots, proof.claims);
+            Ok(ReadPlan { plan, min_slots, found, warnings: proof.diagnostics })
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! From a schedule and a rank count to a proved plan, or to what is wrong.
 
 use crate::Source;
+use crate::origin::origin;
 use coll_base::{Diagnostic, Span};
 use coll_check::program::Properties;
 use coll_compile::{Options, PassReport};
-use coll_plan::Plan;
+use coll_plan::{Claims, Plan, Proof};
 use coll_sema::{Instance, Refusal};
 
 /// What became of a schedule for one rank count and root.
@@ -24,9 +25,11 @@ pub enum Outcome {
 
 /// A schedule that keeps its contract, and its plan.
 pub struct Proved {
-    /// What was proved of it besides.
+    /// What was proved of it besides. Of the order and the trees of reductions, what both proofs found.
     pub properties: Properties,
-    /// What runs.
+    /// What the proof of the program found of the order and the trees of reductions, and what that of the plan did.
+    pub found: [Claims; 2],
+    /// What runs. It claims what both proofs found.
     pub plan: Plan,
     /// Least message slots for each connection with which the plan ends.
     pub min_slots: u32,
@@ -69,13 +72,17 @@ pub fn prove(source: &Source, schedule: usize, instance: &Instance, options: &Op
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Outcome::Wrong(diagnostics);
     }
+    let Properties { ordered, same_reduction_tree, .. } = proof.properties;
+    let found = [Claims { ordered, same_reduction_tree }, plan_proof.claims];
+    let claims = found[0].and(found[1]);
+    let Claims { ordered, same_reduction_tree } = claims;
+    let mut plan = Plan { claims, ..compiled.plan };
+    plan.origin = Some(origin(source, &plan, options));
+    plan.proof = Some(Proof::Whole(coll_plan::hash(&plan)));
     Outcome::Right(Box::new(Proved {
-        // What is promised of order is what both proofs found.
-        properties: Properties {
-            ordered: proof.properties.ordered && plan_proof.ordered,
-            ..proof.properties
-        },
-        plan: compiled.plan,
+        properties: Properties { ordered, same_reduction_tree, ..proof.properties },
+        found,
+        plan,
         min_slots: plan_proof.min_slots,
         warnings: diagnostics,
         passes: compiled.reports,

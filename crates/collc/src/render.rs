@@ -23,6 +23,9 @@ fn group<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Group<'a> {
             group = group.element(Level::NOTE.with_name(name).message(text.as_str()));
         }
     }
+    for call in calls(sources, &diagnostic.calls) {
+        group = group.element(Level::NOTE.message(call));
+    }
     for note in &diagnostic.notes {
         group = group.element(Level::NOTE.message(note.as_str()));
     }
@@ -30,6 +33,24 @@ fn group<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Group<'a> {
         Some(help) => group.element(Level::HELP.message(help.as_str())),
         None => group,
     }
+}
+
+/// The most lines that are spent on calls; of more, those in the middle are counted.
+const CALLS_MAX: usize = 6;
+
+/// `called from FILE:LINE:COLUMN with s = 2` for each call, innermost first.
+fn calls(sources: &SourceMap, calls: &[Label]) -> Vec<String> {
+    let line = |call: &Label| {
+        let place = sources.start_of(call.span);
+        let with = if call.text.is_empty() { String::new() } else { format!(" with {}", call.text) };
+        format!("called from {}:{}:{}{with}", sources.name(call.span.file), place.line, place.column)
+    };
+    let mut lines: Vec<String> = calls.iter().map(line).collect();
+    if lines.len() > CALLS_MAX {
+        let hidden = lines.len() - (CALLS_MAX - 1);
+        lines.splice(CALLS_MAX - 2..lines.len() - 1, [format!("… and from {hidden} calls more")]);
+    }
+    lines
 }
 
 /// One snippet for each file that has a label, the primary one's first.
@@ -71,10 +92,30 @@ pub(crate) struct JsonDiagnostic {
     line: Option<u32>,
     column: Option<u32>,
     label: String,
+    /// The calls that led to the statement, innermost first; left out if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<JsonCall>,
     expected: Option<String>,
     found: Option<String>,
     notes: Vec<String>,
     help: Option<String>,
+}
+
+#[derive(Serialize)]
+struct JsonCall {
+    file: String,
+    line: u32,
+    column: u32,
+    /// The values of the loop variables round the call: `s = 2`.
+    with: String,
+}
+
+impl JsonCall {
+    fn new(sources: &SourceMap, call: &Label) -> JsonCall {
+        let place = sources.start_of(call.span);
+        let file = sources.name(call.span.file).to_string();
+        JsonCall { file, line: place.line, column: place.column, with: call.text.clone() }
+    }
 }
 
 impl JsonDiagnostic {
@@ -93,6 +134,7 @@ impl JsonDiagnostic {
             line: place.map(|place| place.line),
             column: place.map(|place| place.column),
             label: primary.map_or(String::new(), |label| label.text.clone()),
+            calls: diagnostic.calls.iter().map(|call| JsonCall::new(sources, call)).collect(),
             expected: diagnostic.expected.clone(),
             found: diagnostic.found.clone(),
             notes: diagnostic.notes.clone(),

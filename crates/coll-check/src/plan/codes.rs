@@ -25,6 +25,9 @@ pub const MESSAGES_UNORDERED: Code = Code("E0610");
 /// A slice, or a plan beyond the prover's limits.
 pub const NOT_PROVABLE: Code = Code("E0611");
 
+/// A claim of a plan that its proof does not bear out.
+pub const UNFOUNDED: Code = Code("E0612");
+
 /// Every code with its title.
 pub const ALL: &[(Code, &str)] = &[
     (UNPAIRED, "a message without its other side"),
@@ -38,4 +41,5 @@ pub const ALL: &[(Code, &str)] = &[
     (LEAVES_EARLY, "a rank may leave before another has entered"),
     (MESSAGES_UNORDERED, "messages of one connection in no order"),
     (NOT_PROVABLE, "this plan cannot be proved"),
+    (UNFOUNDED, "a claim that the proof does not bear out"),
 ];

@@ -13,6 +13,26 @@ pub(super) const SPOILT: Symbol = NONE - 1;
 /// Leaves that a message counts.
 const LEAVES_MAX: usize = 1 << 14;
 
+/// The answer of [`Sums::trees`].
+pub(super) struct Trees {
+    leaves: u32,
+    of: Vec<u32>,
+}
+
+impl Trees {
+    /// The tree of a value that is neither nothing nor spoilt.
+    pub(super) fn of(&self, symbol: Symbol) -> u32 {
+        tree(self.leaves, &self.of, symbol)
+    }
+}
+
+fn tree(leaves: u32, of_sums: &[u32], symbol: Symbol) -> u32 {
+    match symbol.checked_sub(leaves) {
+        None => symbol,
+        Some(sum) => of_sums[sum as usize],
+    }
+}
+
 /// Sums, each once.
 #[derive(Default)]
 pub(super) struct Sums {
@@ -44,6 +64,20 @@ impl Sums {
             self.made_by.push(key);
         }
         sum
+    }
+
+    /// For each value the number of its tree, in which `a ⊕ b` and `b ⊕ a` are one. Values of one tree have the same
+    /// bits under every operator that commutes in bits, as IEEE 754's addition does.
+    pub(super) fn trees(&self) -> Trees {
+        let mut of = Vec::with_capacity(self.parts.len());
+        let mut known = HashMap::new();
+        for &(a, b) in &self.parts {
+            // Parts are made before their sum, so their trees are there.
+            let [a, b] = [a, b].map(|part| tree(self.leaves, &of, part));
+            let next = self.leaves + known.len() as u32;
+            of.push(*known.entry((a.min(b), a.max(b))).or_insert(next));
+        }
+        Trees { leaves: self.leaves, of }
     }
 
     /// The two parts of a sum; a leaf has none.

@@ -10,7 +10,7 @@ use expect_test::{Expect, expect};
 /// Header and contract of an all-reduce, with what each rank does.
 fn allreduce(ranks: u32, pieces: u32, slots: u32, body: &str) -> String {
     format!(
-        "plan 1\nname \"allreduce.test\"\nslots {slots}\ncuts equal {pieces}\nline 0 \"test.coll\" 7\n\
+        "plan 2\nname \"allreduce.test\"\nslots {slots}\ncuts equal {pieces}\nline 0 \"test.coll\" 7\n\
          contract \"allreduce\"\nranks {ranks}\nbuffer inout data[1]\ngiven data all\nclasses 1\n\
          value 0 = reduce r0..{ranks}.data[0]\nensure r0..{ranks} data[0] = 0\n{}",
         steps(body)
@@ -20,7 +20,7 @@ fn allreduce(ranks: u32, pieces: u32, slots: u32, body: &str) -> String {
 /// Two ranks swap their blocks: `out[0]` of each becomes the other's `in[0]`.
 fn swap(slots: u32, body: &str) -> String {
     format!(
-        "plan 1\nname \"swap.test\"\nslots {slots}\nline 0 \"test.coll\" 7\n\
+        "plan 2\nname \"swap.test\"\nslots {slots}\nline 0 \"test.coll\" 7\n\
          contract \"swap\"\nranks 2\nbuffer in input[1]\nbuffer out output[1]\ngiven input all\nclasses 1\n\
          value 0 = copy r1.input[0]\nvalue 1 = copy r0.input[0]\nensure r0 output[0] = 0\nensure r1 output[0] = 1\n{}",
         steps(body)
@@ -217,7 +217,7 @@ fn twelve_sends_before_the_first_receive_need_twelve_slots() {
 fn fused_forwarding_needs_two_slots() {
     let n = 4;
     let mut text = format!(
-        "plan 1\nname \"allgather.ring\"\nslots 2\nline 0 \"a.xml\" 1\ncontract \"allgather\"\nranks {n}\n\
+        "plan 2\nname \"allgather.ring\"\nslots 2\nline 0 \"a.xml\" 1\ncontract \"allgather\"\nranks {n}\n\
          buffer in input[1]\nbuffer out output[{n}]\ngiven input all\nclasses 1\nvalue 0..{n} = copy r0.input[0] next rank\n"
     );
     for r in 0..n {
@@ -425,7 +425,7 @@ rank 1
 #[test]
 fn barriers() {
     let text = |body: &str| {
-        let head = "plan 1\nname \"barrier.test\"\nline 0 \"test.coll\" 7\ncontract \"barrier\"\nranks 3\n\
+        let head = "plan 2\nname \"barrier.test\"\nline 0 \"test.coll\" 7\ncontract \"barrier\"\nranks 3\n\
                     after r0: r1..3\nafter r1: r0 r2\nafter r2: r0..2\n";
         format!("{head}{}", steps(body))
     };

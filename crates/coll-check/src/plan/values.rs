@@ -1,9 +1,9 @@
 //! What every piece holds, in one order of running: the exact contributions.
 //!
 //! A value is a leaf (what a block held at the start) or the sum of two values, kept once each and numbered, so that
-//! copying is copying a number. Sums know neither order nor shape of the tree: that a reduction keeps them is proved
-//! on the program. A sum is unfolded only where a block ends with it, and then may name each leaf of the promised
-//! value once and no other.
+//! copying is copying a number. A sum is unfolded only where a block ends with it, and then may name each leaf of the
+//! promised value once and no other. Two things more are found out there: whether it names them in the promised order,
+//! and whether all ranks that end with one value have the same sum, but for the sides of operands.
 //!
 //! One run serves both ways of calling. Out of place, `.in` holds the leaf and `.out` nothing at the start; in place
 //! both are one memory. Every block has one writable store, so one cell for each piece is enough: a read of `.in`
@@ -12,16 +12,17 @@
 use super::codes::{OVERWRITTEN, READS_NOTHING};
 use super::pairing::Messages;
 use super::sums::{SPOILT, Sums, Symbol};
+use super::likeness::Likeness;
 use super::verdict::{Judge, wrong_end};
 use super::whole::{NONE, OpKey, TOLD_MAX, Whole};
 use coll_base::Diagnostic;
 use coll_contract::Leaf;
-use coll_plan::{Action, Region, Run, Shape, Store};
+use coll_plan::{Action, Claims, Region, Run, Shape, Store};
 use std::collections::HashMap;
 
-/// Runs the plan in `order` on symbols and compares what is there at the end with what was promised. Says besides whether
-/// every reduction keeps the order of its promise.
-pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> (Vec<Diagnostic>, bool) {
+/// Runs the plan in `order` on symbols and compares what is there at the end with what was promised. Says besides what
+/// the plan may claim, if nothing is wrong.
+pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> (Vec<Diagnostic>, Claims) {
     let mut run = SymbolRun::new(whole);
     let mut under_way: HashMap<u32, Vec<Symbol>> = HashMap::new();
     let mut spare: Vec<Vec<Symbol>> = Vec::new();
@@ -58,8 +59,8 @@ pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> (Vec
         }
         run.write(key, op.target, &sources);
     }
-    let ordered = run.compare();
-    (run.told, ordered)
+    let claims = run.compare();
+    (run.told, claims)
 }
 
 /// The symbolic memory of all ranks.
@@ -203,11 +204,12 @@ impl<'a> SymbolRun<'a> {
         }
     }
 
-    /// The promised values against what is there. Says whether every reduction keeps the promise's order.
-    fn compare(&mut self) -> bool {
+    /// The promised values against what is there. Says what may be claimed.
+    fn compare(&mut self) -> Claims {
         let whole = self.whole;
         let pieces = whole.plan.pieces();
         let mut judge = Judge::new(self.sums.leaf_count());
+        let mut likeness = Likeness::new(whole.plan.contract.values.len());
         for ensure in &whole.plan.contract.ensures {
             let region = Region {
                 store: Store::Out(ensure.buffer),
@@ -229,12 +231,15 @@ impl<'a> SymbolRun<'a> {
                     self.tell(|| told);
                 }
                 if self.told.len() >= TOLD_MAX {
-                    return false;
+                    return Claims::default();
                 }
                 low = high;
             }
+            if whole.plan.contract.values[ensure.value as usize].is_reduction() {
+                likeness.add(&self.sums, ensure.value, &self.cells[at..at + pieces as usize]);
+            }
         }
-        judge.ordered()
+        Claims { ordered: judge.ordered(), same_reduction_tree: likeness.holds() }
     }
 }
 

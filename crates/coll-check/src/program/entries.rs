@@ -1,8 +1,8 @@
 //! Tells of a barrier that does not hold: which rank may leave too early, and where word of the entry got lost.
 
-use super::names;
 use super::run::Outcome;
 use super::sets::{SetId, Sets};
+use super::{idle, names};
 use crate::codes;
 use coll_base::Diagnostic;
 use coll_ir::{Kind, Program, Transfer};
@@ -18,14 +18,26 @@ pub(super) fn leaves_early(
     let message = format!("rank {rank} may leave before rank {other} has entered");
     let code = codes::LEAVES_EARLY;
     let told = match last_carrier(program, other) {
-        Some(transfer) => Diagnostic::new(code, program.origins.span(transfer.origin), message)
-            .label(format!("word of rank {other} gets no further than {}", names::this(program, transfer))),
-        None => names::at_the_end(program, code, message).note(format!("rank {other} never signals")),
+        Some(transfer) => {
+            let told = names::at(program, code, transfer.origin, message).label(format!(
+                "word of rank {other} gets no further than {}",
+                names::this(program, transfer)
+            ));
+            idle::after(program, told, transfer.step, "it").help(format!(
+                "one more step of this kind, or another signal, has to carry it to rank {rank}"
+            ))
+        }
+        None => idle::blame(program, code, &message, &format!("rank {other} never signals")).unwrap_or_else(
+            || {
+                names::at_the_end(program, code, message).note(format!("rank {other} never signals")).help(
+                    format!("a signal of rank {other} has to reach rank {rank}, through others or by itself"),
+                )
+            },
+        ),
     };
     let told = told
         .expected(format!("rank {rank} hears, by signals, of rank {other}"))
-        .found(format!("rank {rank} hears of {}", names::ranks(&knows)))
-        .help(format!("one more step of this kind, or another signal, has to carry it to rank {rank}"));
+        .found(format!("rank {rank} hears of {}", names::ranks(&knows)));
     match names::others(count - 1, "pair of ranks", "pairs of ranks") {
         Some(others) => told.note(others),
         None => told,

@@ -3,8 +3,9 @@
 //! What is in a value that should not be there is blamed on the transfer that brought it. What is *not* there is harder:
 //! the last write to the place may be quite right. It is blamed on the last message that carried the missing
 //! contribution at all, for one more step like it was needed; failing that, on the write that destroyed it; failing
-//! that, it was never sent, and the last write to the place should have brought it.
+//! that, it was never sent: a loop that ran zero times is blamed if there is one, or else the last write to the place.
 
+use super::idle;
 use super::leaf_sets::LeafSet;
 use super::names::{self, LeafNames};
 use super::run::Outcome;
@@ -12,7 +13,7 @@ use super::trace::{NONE, Trace, Version, VersionId, trace};
 use super::values::{NodeId, Values};
 use super::verdict::{Fault, Violation};
 use crate::codes;
-use coll_base::{Diagnostic, Span};
+use coll_base::Diagnostic;
 use coll_contract::Leaf;
 use coll_ir::{Kind, Place, Program};
 
@@ -97,7 +98,7 @@ impl Case<'_> {
             told.note(format!("the first time is what rank {} held from the start", first.place.rank))
         } else {
             let text = format!("the first time came with {}", self.transfer(first.transfer));
-            told.also(self.span(first.transfer), text)
+            self.also(told, first.transfer, text)
         };
         told.help(format!(
             "send what rank {rank} is not in yet, or leave out `reduce` where what arrives is already complete"
@@ -207,6 +208,8 @@ impl Case<'_> {
             let told = self.place_of(code, at, message);
             let told = told.label(format!("{name} gets no further than {}", self.transfer(version.transfer)));
             let rank = self.place.rank;
+            let step = self.program.transfers[version.transfer as usize].step;
+            let told = idle::after(self.program, told, step, &name);
             let told = self.lost_label(told, leaf);
             return self.holders_note(told, leaf).help(format!(
                 "one more step of this kind, or another send, has to bring {name} to rank {rank}"
@@ -228,6 +231,10 @@ impl Case<'_> {
     fn never_sent(&mut self, code: coll_base::Code, message: String, leaf: u32) -> Diagnostic {
         let Leaf { rank, .. } = self.values.leaves.leaf(leaf);
         let name = self.names.leaf(self.values.leaves.leaf(leaf));
+        let lacking = format!("no transfer takes {name} away from rank {rank}");
+        if let Some(told) = idle::blame(self.program, code, &message, &lacking) {
+            return told;
+        }
         let told = self.place_of(code, self.last, message);
         let transfer = self.trace.version(self.last).transfer;
         let told = if transfer == NONE {
@@ -320,7 +327,7 @@ impl Case<'_> {
                 let rank = version.place.rank;
                 let text =
                     format!("what rank {rank} has of it is replaced by {}", self.transfer(version.transfer));
-                told.also(self.span(version.transfer), text)
+                self.also(told, version.transfer, text)
             }
             None => told,
         }
@@ -331,14 +338,16 @@ impl Case<'_> {
         names::this(self.program, &self.program.transfers[index as usize])
     }
 
-    fn span(&self, transfer: u32) -> Span {
-        self.program.origins.span(self.program.transfers[transfer as usize].origin)
+    fn also(&self, told: Diagnostic, transfer: u32, text: String) -> Diagnostic {
+        names::also(self.program, told, &self.program.transfers[transfer as usize], text)
     }
 
     fn place_of(&self, code: coll_base::Code, at: VersionId, message: String) -> Diagnostic {
         match self.trace.version(at).transfer {
             NONE => names::at_the_end(self.program, code, message),
-            transfer => Diagnostic::new(code, self.span(transfer), message),
+            transfer => {
+                names::at(self.program, code, self.program.transfers[transfer as usize].origin, message)
+            }
         }
     }
 

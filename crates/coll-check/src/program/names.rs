@@ -1,9 +1,9 @@
 //! Words for places, values and transfers, as a person who wrote the schedule would say them.
 
 use super::values::{NOTHING, NodeId, Values};
-use coll_base::{Code, Diagnostic, Fraction};
+use coll_base::{Code, Diagnostic, Fraction, Label};
 use coll_contract::Leaf;
-use coll_ir::{Kind, Place, Program, Transfer};
+use coll_ir::{Kind, OriginId, Place, Program, Transfer};
 
 /// Pieces of a place, without its rank: `data[1]`, `data[3, 0..2]`, `data 1/4..1/2`, `tmp[0, 2]`.
 pub(super) fn place(program: &Program, place: Place, low: u32, high: u32) -> String {
@@ -132,15 +132,35 @@ pub(super) fn this(program: &Program, transfer: &Transfer) -> String {
     }
 }
 
+/// A message about a statement, with the calls that led to it.
+pub(super) fn at(program: &Program, code: Code, origin: OriginId, message: String) -> Diagnostic {
+    Diagnostic::new(code, program.origins.span(origin), message).called_by(program.origins.calls_of(origin))
+}
+
+/// Adds what a transfer of another statement did. If it is the library's, the own file's call that led to it is pointed
+/// at as well.
+pub(super) fn also(program: &Program, told: Diagnostic, transfer: &Transfer, text: String) -> Diagnostic {
+    let span = program.origins.span(transfer.origin);
+    let own =
+        |calls: &[Label]| calls.iter().find(|call| call.span.file == program.origins.schedule.file).cloned();
+    let call = own(&program.origins.calls_of(transfer.origin));
+    let same = call == own(&told.calls);
+    let told = told.also(span, text);
+    match call {
+        Some(call) if !same && span.file != program.origins.schedule.file => {
+            let with = if call.text.is_empty() { String::new() } else { format!(", with {}", call.text) };
+            told.also(call.span, format!("step {} is of this call{with}", transfer.step))
+        }
+        _ => told,
+    }
+}
+
 /// A message about the end of the schedule: at its last step, if it has one.
 pub(super) fn at_the_end(program: &Program, code: Code, message: String) -> Diagnostic {
     match program.steps.last() {
-        Some(step) => {
-            Diagnostic::new(code, program.origins.span(step.origin), message).label("the last step is this")
-        }
-        None => {
-            Diagnostic::unplaced(code, message).note(format!("schedule {} has no steps", program.schedule))
-        }
+        Some(step) => at(program, code, step.origin, message).label("the last step is this"),
+        None => Diagnostic::new(code, program.origins.schedule, message)
+            .label(format!("with n = {} it has no steps", program.ranks())),
     }
 }
 

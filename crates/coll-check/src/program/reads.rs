@@ -13,7 +13,7 @@ pub(super) fn empty_source(program: &Program, values: &mut Values, statement: &S
     let transfer = &program.transfers[statement.first as usize];
     let place = names::place(program, transfer.source, statement.piece, statement.piece + 1);
     let message = format!("rank {} reads {place}, which holds nothing", transfer.source.rank);
-    let told = Diagnostic::new(codes::READS_NOTHING, program.origins.span(transfer.origin), message)
+    let told = names::at(program, codes::READS_NOTHING, transfer.origin, message)
         .label(format!("read by {}", names::this(program, transfer)));
     let (told, dropped) = why_empty(program, values, statement, transfer.source, told);
     told.help(if dropped {
@@ -28,7 +28,7 @@ pub(super) fn empty_target(program: &Program, values: &mut Values, statement: &S
     let transfer = &program.transfers[statement.first as usize];
     let place = names::place(program, transfer.target, statement.piece, statement.piece + 1);
     let message = format!("rank {} reduces into {place}, which holds nothing", transfer.target.rank);
-    let told = Diagnostic::new(codes::REDUCES_INTO_NOTHING, program.origins.span(transfer.origin), message)
+    let told = names::at(program, codes::REDUCES_INTO_NOTHING, transfer.origin, message)
         .label(format!("reduced by {}", names::this(program, transfer)));
     let (told, _) = why_empty(program, values, statement, transfer.target, told);
     told.help("the first to come is a plain write: leave out `reduce` there")
@@ -53,7 +53,7 @@ fn why_empty(
             } else {
                 format!("it was last written by {}, in another shape", names::this(program, writer))
             };
-            told.also(program.origins.span(writer.origin), text)
+            names::also(program, told, writer, text)
         }
         _ if program.is_scratch(place.buffer) => told.note("nothing is written into this slot before"),
         _ => told.note(format!(
@@ -69,10 +69,8 @@ fn why_empty(
         Some(writer)
             if writer.step > program.transfers[statement.first as usize].step && writer.carries_data() =>
         {
-            told.also(
-                program.origins.span(writer.origin),
-                format!("it is first written by {}", names::this(program, writer)),
-            )
+            let text = format!("it is first written by {}", names::this(program, writer));
+            names::also(program, told, writer, text)
         }
         _ => told,
     };

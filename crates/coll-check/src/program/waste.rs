@@ -113,7 +113,7 @@ pub(super) fn nobody_reads(program: &Program, statement: &Statement) -> Diagnost
     let transfer = &program.transfers[statement.first as usize];
     let place = names::place(program, transfer.target, transfer.low, transfer.high);
     let message = format!("nobody reads what rank {} gets in {place}", transfer.target.rank);
-    let told = Diagnostic::new(codes::NOBODY_READS, program.origins.span(transfer.origin), message)
+    let told = names::at(program, codes::NOBODY_READS, transfer.origin, message)
         .label(format!("brought by {}", names::this(program, transfer)))
         .help("leave this transfer out, with a narrower `where` or range");
     with_others(told, statement)
@@ -137,10 +137,10 @@ pub(super) fn sent_twice(
     }
     let place = names::place(program, transfer.target, transfer.low, transfer.high);
     let message = format!("rank {} has {place} already when it is sent again", transfer.target.rank);
-    let told = Diagnostic::new(codes::SENT_TWICE, span, message)
+    let told = names::at(program, codes::SENT_TWICE, transfer.origin, message)
         .label(format!("sent again by {}", names::this(program, transfer)))
-        .also(first_span, format!("it came with {}", names::this(program, first)))
         .help("leave the second one out");
+    let told = names::also(program, told, first, format!("it came with {}", names::this(program, first)));
     Some(with_others(told, statement))
 }
 
@@ -186,21 +186,30 @@ pub(super) fn sends_too_much(
     };
     let longest = program.transfers.iter().filter(ends).max_by_key(|t| program.cuts.length(t.low, t.high))?;
     let buffer = program.contract.buffers.first().map_or("", |buffer| &buffer.name);
-    let size = format!("{} of `{buffer}`", plain(is));
-    let message = format!("rank {rank} {verb} {size}, where {} would do", plain(least));
+    let message = format!("rank {rank} {verb} {} of `{buffer}`, where {} would do", plain(is), plain(least));
     Some(
-        Diagnostic::new(codes::SENDS_TOO_MUCH, program.origins.span(longest.origin), message)
+        names::at(program, codes::SENDS_TOO_MUCH, longest.origin, message)
             .label(format!("among others with {}", names::this(program, longest)))
-            .note(format!(
-                "it takes {} steps; {} rounds are needed",
-                properties.steps, bounds.rounds_one_port
-            ))
-            .help("cut the buffer with `chunks`, and send each chunk only where it is needed"),
+            .note(format!("it takes {} steps; the least is {}", properties.steps, bounds.rounds_one_port))
+            .help(less(program, longest)),
     )
+}
+
+/// How a schedule could send less.
+fn less(program: &Program, longest: &Transfer) -> &'static str {
+    let place = longest.source;
+    let whole = (longest.low, longest.high) == (0, program.cuts.pieces());
+    match whole && (program.is_scratch(place.buffer) || program.block_count(place.buffer) == 1) {
+        true => "cut the buffer with `chunks`, and send each chunk only where it is needed",
+        false => {
+            "what passes through other ranks is sent anew by each of them: send it straight to the rank that needs it; \
+             in an algorithm of neighbours alone, such as a ring, this is inherent"
+        }
+    }
 }
 
 /// `1.75 times the size`
 fn plain(fraction: Fraction) -> String {
     let rounded = (fraction.to_f64() * 100.0).round() / 100.0;
-    format!("{rounded} times the size")
+    if rounded == 1.0 { "the size".into() } else { format!("{rounded} times the size") }
 }

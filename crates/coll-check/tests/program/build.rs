@@ -166,7 +166,7 @@ impl Build {
         }
         let file = FileId(u32::from(text.starts_with(OTHER_FILE)));
         let span = Span::new(file, start, start + text.len());
-        origins.origins.push(Origin { span, binding: parent });
+        origins.origins.push(Origin { span, binding: parent, call: Origins::NO_CALL });
         origins.origins.len() as u32 - 1
     }
 }

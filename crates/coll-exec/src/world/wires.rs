@@ -90,6 +90,28 @@ impl Transport for Port<'_> {
         if size == 0 { self.lost(link.peer).map(|()| 0) } else { Ok(size) }
     }
 
+    /// Shows a piece of any size: of the same bytes a longer or a shorter one the next time, or none. By the seed a call
+    /// may also refuse, so that both ways of reading meet in one message.
+    fn peek(&mut self, link: Link) -> Result<Option<&[u8]>, Fault> {
+        if self.random.next() & 1 == 0 {
+            return Ok(None);
+        }
+        if !self.take_call() {
+            return Ok(Some(&[]));
+        }
+        let lost = self.lost(link.peer);
+        let queue = self.wires.queues.entry((link.peer, self.rank, link.channel)).or_default();
+        let shown = queue.as_slices().0;
+        let size = self.random.size(shown.len().min(self.wires.piece_bytes_max));
+        if size == 0 { lost.map(|()| Some(&[][..])) } else { Ok(Some(&shown[..size])) }
+    }
+
+    fn consume(&mut self, link: Link, bytes: usize) {
+        if let Some(queue) = self.wires.queues.get_mut(&(link.peer, self.rank, link.channel)) {
+            queue.drain(..bytes);
+        }
+    }
+
     /// A world never sleeps: it looks at interests itself.
     fn wait(&mut self, _interests: &[Interest]) -> Result<(), Fault> {
         Ok(())

@@ -167,12 +167,16 @@ pub(crate) fn plan(name: &str, contract: Contract, pieces: u32, parts: Vec<Part>
         name: name.into(),
         params: Vec::new(),
         root: None,
+        reduces: contract.reduces(),
+        claims: Default::default(),
         contract,
         cuts: (0..=pieces).map(|cut| Fraction::new(cut.into(), pieces.into())).collect(),
         channels: 1,
+        slices: 1,
         slots: 0,
         lines,
         ranks: parts.into_iter().map(|part| part.part).collect(),
+        origin: None,
         proof: None,
     }
 }

@@ -6,7 +6,11 @@
 use super::read_contract::ContractText;
 use super::token::{Cursor, Read, TextError};
 use super::write::class_of;
-use crate::{Action, Lane, Line, Op, OpId, Plan, RankPlan, Region, Run, Shape, SlotDecl, Store, Wait};
+use crate::bytes::FORMAT_VERSION;
+use crate::{
+    Action, Claims, Lane, Line, Op, OpId, Plan, Proof, RankPlan, Reference, Region, Run, Shape, SlotDecl, Store,
+    Wait,
+};
 use coll_base::Fraction;
 use coll_contract::Contract;
 
@@ -39,8 +43,12 @@ struct Reader {
     root: Option<u32>,
     channels: Option<u32>,
     slots: Option<u32>,
+    slices: Option<u32>,
     cuts: Vec<Fraction>,
-    proof: Option<String>,
+    reduces: bool,
+    claims: Claims,
+    origin: Option<String>,
+    proof: Option<Proof>,
     lines: Vec<Line>,
     contract: ContractText,
     /// The contract, read to its end: there is one from the first rank on.
@@ -54,10 +62,10 @@ impl Reader {
             cursor.expect("plan")?;
             let version = cursor.u32("a version")?;
             self.begun = true;
-            return if version == 1 {
+            return if version == FORMAT_VERSION {
                 Ok(())
             } else {
-                Err(cursor.refuse("`plan 1`", format!("version {version}")))
+                Err(cursor.refuse(format!("`plan {FORMAT_VERSION}`"), format!("version {version}")))
             };
         }
         if self.settled.is_some() {
@@ -85,8 +93,16 @@ impl Reader {
             self.channels = Some(cursor.u32("a number of channels")?);
         } else if cursor.eat("slots") {
             self.slots = Some(cursor.u32("a number of slots")?);
+        } else if cursor.eat("reduces") {
+            self.reduces = true;
+        } else if cursor.eat("claim") {
+            self.claim(cursor)?;
+        } else if cursor.eat("origin") {
+            self.origin = Some(cursor.text("a hash in quotes")?);
         } else if cursor.eat("proof") {
-            self.proof = Some(cursor.text("a hash in quotes")?);
+            self.proof = Some(proof(cursor)?);
+        } else if cursor.eat("slices") {
+            self.slices = Some(cursor.u32("a number of slices")?);
         } else if cursor.eat("cuts") {
             self.cuts = cuts(cursor)?;
         } else if cursor.eat("line") {
@@ -99,9 +115,20 @@ impl Reader {
             let file = cursor.text("a file's name in quotes")?;
             self.lines.push(Line { file, line: cursor.u32("a line")? });
         } else {
-            let words =
-                "`name`, `param`, `root`, `channels`, `slots`, `cuts`, `proof`, `line`, `contract` or `rank`";
+            let words = "`name`, `param`, `root`, `channels`, `slots`, `slices`, `cuts`, `reduces`, `claim`, `origin`, \
+                         `proof`, `line`, `contract` or `rank`";
             return Err(cursor.wrong(words));
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self, cursor: &mut Cursor) -> Read<()> {
+        if cursor.eat("ordered") {
+            self.claims.ordered = true;
+        } else if cursor.eat("same_reduction_tree") {
+            self.claims.same_reduction_tree = true;
+        } else {
+            return Err(cursor.wrong("`ordered` or `same_reduction_tree`"));
         }
         Ok(())
     }
@@ -149,24 +176,49 @@ impl Reader {
     }
 
     fn finish(self, last: u32) -> Read<Plan> {
-        let missing =
-            |what: &str| TextError { line: last, expected: what.into(), found: "the end of the text".into() };
+        let found = "the end of the text".to_string();
+        let missing = |what: &str| TextError { line: last, column: 1, expected: what.into(), found: found.clone() };
         if !self.begun {
-            return Err(missing("`plan 1`"));
+            return Err(missing(&format!("`plan {FORMAT_VERSION}`")));
         }
         let contract = self.settled.ok_or_else(|| missing("`contract` and then `rank 0`"))?;
         Ok(Plan {
             name: self.name.ok_or_else(|| missing("a line `name \"NAME\"` above the contract"))?,
             params: self.params,
             root: self.root,
+            reduces: self.reduces || contract.reduces(),
             contract,
+            claims: self.claims,
             cuts: if self.cuts.is_empty() { vec![Fraction::ZERO, Fraction::ONE] } else { self.cuts },
             channels: self.channels.unwrap_or(1),
+            slices: self.slices.unwrap_or(1),
             slots: self.slots.unwrap_or(0),
             lines: self.lines,
             ranks: self.ranks,
+            origin: self.origin,
             proof: self.proof,
         })
+    }
+}
+
+/// `whole "HASH"`, or `reference "HASH" on 15 root 0, 16 root 0`.
+fn proof(cursor: &mut Cursor) -> Read<Proof> {
+    if cursor.eat("whole") {
+        return Ok(Proof::Whole(cursor.text("a hash in quotes")?));
+    }
+    if !cursor.eat("reference") {
+        return Err(cursor.wrong("`whole` or `reference`"));
+    }
+    let hash = cursor.text("a hash in quotes")?;
+    cursor.expect("on")?;
+    let mut counts = Vec::new();
+    loop {
+        let ranks = cursor.u32("a rank count")?;
+        cursor.expect("root")?;
+        counts.push((ranks, cursor.u32("a root")?));
+        if !cursor.eat(",") {
+            return Ok(Proof::Reference(Reference { hash, counts }));
+        }
     }
 }
 

@@ -25,7 +25,7 @@ fn the_sample_prints_as_it_is_written() {
 
 #[test]
 fn tables_of_a_hundred_ranks_take_a_line_each() {
-    let text = r#"plan 1
+    let text = r#"plan 2
 name "allgather.none"
 channels 1
 slots 0
@@ -61,35 +61,35 @@ fn a_slice_reads_back() {
 
 #[test]
 fn errors_name_the_line_and_what_was_due() {
-    refused("plan 1", "plan 2", expect!["line 1: expected `plan 1`, found version 2 [E0660]"]);
+    refused("plan 2", "plan 3", expect!["line 1, column 6: expected `plan 2`, found version 3 [E0660]"]);
     refused(
         "op4 copy",
         "op5 copy",
-        expect!["line 28: expected `op4`, as operations are numbered in order, found `op5` [E0660]"],
+        expect!["line 28, column 5: expected `op4`, as operations are numbered in order, found `op5` [E0660]"],
     );
     refused(
         "data.in[0:0..1] to",
         "date.in[0:0..1] to",
-        expect!["line 23: expected a buffer of the contract: `data`, found `date` [E0660]"],
+        expect!["line 23, column 14: expected a buffer of the contract: `data`, found `date` [E0660]"],
     );
-    refused("to r1", "to 1", expect!["line 23: expected a rank such as `r0`, found `1` [E0660]"]);
-    refused("; step 0 line 0", "", expect!["line 23: expected `;`, found the end of the line [E0660]"]);
+    refused("to r1", "to 1", expect!["line 23, column 33: expected a rank such as `r0`, found `1` [E0660]"]);
+    refused("; step 0 line 0", "", expect!["line 23, column 46: expected `;`, found the end of the line [E0660]"]);
     refused(
         "cuts equal 2",
         "cuts equal 99999999999999999999",
-        expect!["line 7: expected a number of 64 bits, found `99999999999999999999` [E0660]"],
+        expect!["line 7, column 12: expected a number of pieces below 2^64, found `99999999999999999999` [E0660]"],
     );
     refused(
         "\"pair.coll\" 3",
         "\"pair.coll 3",
-        expect!["line 8: expected a string that ends on its line, found one that does not [E0660]"],
+        expect!["line 8, column 8: expected a string that ends on its line, found one that does not [E0660]"],
     );
     refused(
         "ranks 2",
         "ranks 4294967295",
-        expect!["line 16: expected at most 67108864 entries, found 4294967295 [E0660]"],
+        expect!["line 16, column 23: expected at most 67108864 entries, found 4294967295 [E0660]"],
     );
-    check("", expect!["line 1: expected `plan 1`, found the end of the text [E0660]"]);
+    check("", expect!["line 1, column 1: expected `plan 2`, found the end of the text [E0660]"]);
 }
 
 #[test]
@@ -97,12 +97,12 @@ fn a_few_words_cannot_stand_for_gigabytes() {
     refused(
         "ensure r0..2 data[0] = 0",
         "ensure r0..4294967295 data[0..4294967295] = 0",
-        expect!["line 18: expected at most 67108864 entries, found 4294967295 [E0660]"],
+        expect!["line 18, column 45: expected at most 67108864 entries, found 4294967295 [E0660]"],
     );
     refused(
         "class r0..2 data[0] = 0",
         "class r0..4294967295 data[0] = 0",
-        expect!["line 16: expected a rank that the contract speaks of, found 2 [E0660]"],
+        expect!["line 16, column 32: expected a rank that the contract speaks of, found 2 [E0660]"],
     );
 }
 

@@ -9,6 +9,8 @@ use std::fmt;
 pub struct TextError {
     /// The line of the text, from 1.
     pub line: u32,
+    /// The character of the line, from 1.
+    pub column: u32,
     /// What would have been right.
     pub expected: String,
     /// What is there.
@@ -18,7 +20,8 @@ pub struct TextError {
 impl TextError {
     /// The same as a message to the user.
     pub fn diagnostic(&self) -> Diagnostic {
-        Diagnostic::unplaced(codes::TEXT, format!("line {} of the plan cannot be read", self.line))
+        let place = format!("line {}, column {} of the plan cannot be read", self.line, self.column);
+        Diagnostic::unplaced(codes::TEXT, place)
             .expected(self.expected.clone())
             .found(self.found.clone())
             .help("mend the line; `collc compile --emit plan` shows how plans are written")
@@ -27,7 +30,8 @@ impl TextError {
 
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: expected {}, found {} [{}]", self.line, self.expected, self.found, codes::TEXT)
+        let TextError { line, column, expected, found } = self;
+        write!(f, "line {line}, column {column}: expected {expected}, found {found} [{}]", codes::TEXT)
     }
 }
 
@@ -38,6 +42,8 @@ enum Token {
     /// Letters, digits and `_`, not beginning with a digit.
     Word(String),
     Int(u64),
+    /// Begins as a number and is none of 64 bits: `12x`, or too many digits. Nobody takes it.
+    NoNumber(String),
     Text(String),
     Mark(&'static str),
 }
@@ -50,6 +56,7 @@ impl fmt::Display for Token {
         match self {
             Token::Word(word) => write!(f, "`{word}`"),
             Token::Int(value) => write!(f, "`{value}`"),
+            Token::NoNumber(text) => write!(f, "`{text}`"),
             Token::Text(text) => write!(f, "{text:?}"),
             Token::Mark(mark) => write!(f, "`{mark}`"),
         }
@@ -60,6 +67,8 @@ impl fmt::Display for Token {
 pub(super) struct Cursor {
     pub(super) line: u32,
     tokens: Vec<Token>,
+    /// Where each token begins, and then where the line ends: characters, from 1.
+    columns: Vec<u32>,
     at: usize,
 }
 
@@ -68,29 +77,58 @@ pub(super) type Read<T> = Result<T, TextError>;
 impl Cursor {
     /// Cuts a line into tokens. A line with nothing on it has none.
     pub(super) fn new(line: u32, text: &str) -> Read<Cursor> {
-        let mut tokens = Vec::new();
-        let mut rest = text.trim_start();
-        while !rest.is_empty() && !rest.starts_with("//") {
-            let (token, after) = token(line, rest)?;
+        let (mut tokens, mut columns) = (Vec::new(), Vec::new());
+        let mut rest = text;
+        let mut column = 1;
+        // Columns are counted as the line is walked along: starting anew for each token would take too long.
+        let step = |before: &str, after: &str| before[..before.len() - after.len()].chars().count() as u32;
+        loop {
+            let trimmed = rest.trim_start();
+            column += step(rest, trimmed);
+            rest = trimmed;
+            if rest.is_empty() || rest.starts_with("//") {
+                break;
+            }
+            let (token, after) =
+                token(rest).map_err(|(expected, found)| TextError { line, column, expected, found })?;
             tokens.push(token);
-            rest = after.trim_start();
+            columns.push(column);
+            column += step(rest, after);
+            rest = after;
         }
-        Ok(Cursor { line, tokens, at: 0 })
+        columns.push(column);
+        Ok(Cursor { line, tokens, columns, at: 0 })
     }
 
     pub(super) fn is_at_end(&self) -> bool {
         self.at == self.tokens.len()
     }
 
-    /// An error about the next token.
+    /// An error about the next token. A sign belongs to its number.
     pub(super) fn wrong(&self, expected: impl Into<String>) -> TextError {
-        let found = self.tokens.get(self.at).map_or("the end of the line".to_string(), Token::to_string);
-        self.refuse(expected, found)
+        let found = match &self.tokens[self.at..] {
+            [] => "the end of the line".to_string(),
+            [Token::Mark("-"), Token::Int(value), ..] => format!("`-{value}`"),
+            [Token::Mark("-"), Token::NoNumber(text), ..] => format!("`-{text}`"),
+            [token, ..] => token.to_string(),
+        };
+        TextError { line: self.line, column: self.columns[self.at], expected: expected.into(), found }
     }
 
-    /// An error about this line.
+    /// An error about what was taken last.
     pub(super) fn refuse(&self, expected: impl Into<String>, found: impl ToString) -> TextError {
-        TextError { line: self.line, expected: expected.into(), found: found.to_string() }
+        let column = self.columns[self.at.saturating_sub(1)];
+        TextError { line: self.line, column, expected: expected.into(), found: found.to_string() }
+    }
+
+    /// `expected`, and how large it may be if digits are there that are too many.
+    fn wrong_number(&self, expected: &str, bits: u32) -> TextError {
+        match self.tokens.get(self.at) {
+            Some(Token::NoNumber(text)) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.wrong(format!("{expected} below 2^{bits}"))
+            }
+            _ => self.wrong(expected),
+        }
     }
 
     pub(super) fn end(&self) -> Read<()> {
@@ -143,11 +181,14 @@ impl Cursor {
                 self.at += 1;
                 Ok(value)
             }
-            _ => Err(self.wrong(expected)),
+            _ => Err(self.wrong_number(expected, u64::BITS)),
         }
     }
 
     pub(super) fn u32(&mut self, expected: &str) -> Read<u32> {
+        if matches!(self.tokens.get(self.at), Some(Token::NoNumber(_))) {
+            return Err(self.wrong_number(expected, u32::BITS));
+        }
         let value = self.int(expected)?;
         u32::try_from(value).map_err(|_| self.refuse(format!("{expected} below 2^32"), value))
     }
@@ -191,20 +232,22 @@ fn plain_number(digits: &str) -> Option<u32> {
     if plain { digits.parse().ok() } else { None }
 }
 
-fn token(line: u32, rest: &str) -> Read<(Token, &str)> {
-    let wrong = |expected: &str, found: String| TextError { line, expected: expected.into(), found };
+/// The first token, and what follows it; or what was expected and found.
+fn token(rest: &str) -> Result<(Token, &str), (String, String)> {
+    let wrong = |expected: &str, found: String| (expected.to_string(), found);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if let Some(mark) = MARKS.into_iter().find(|mark| rest.starts_with(mark)) {
         return Ok((Token::Mark(mark), &rest[mark.len()..]));
     }
     let span = |keep: fn(char) -> bool| rest.find(|c| !keep(c)).unwrap_or(rest.len());
     let first = rest.chars().next().unwrap_or(' ');
     if first.is_ascii_digit() {
-        let (digits, after) = rest.split_at(span(|c| c.is_ascii_digit()));
-        let value = digits.parse().map_err(|_| wrong("a number of 64 bits", format!("`{digits}`")))?;
-        return Ok((Token::Int(value), after));
+        let (digits, after) = rest.split_at(span(is_word));
+        let token = digits.parse().map_or_else(|_| Token::NoNumber(digits.to_string()), Token::Int);
+        return Ok((token, after));
     }
     if first.is_ascii_alphabetic() || first == '_' {
-        let (word, after) = rest.split_at(span(|c| c.is_ascii_alphanumeric() || c == '_'));
+        let (word, after) = rest.split_at(span(is_word));
         return Ok((Token::Word(word.to_string()), after));
     }
     if first == '"' {

@@ -1,7 +1,8 @@
 //! Writes a plan as text.
 
 use super::runs::{RunOfNumbers, groups, range, runs};
-use crate::{Action, Op, Plan, RankPlan, Region, Run, Store};
+use crate::bytes::FORMAT_VERSION;
+use crate::{Action, Op, Plan, Proof, RankPlan, Reference, Region, Run, Store};
 use coll_base::Fraction;
 use coll_contract::{Blocks, BufferRole, Contract, Leaf, Value};
 use std::fmt::Write;
@@ -78,7 +79,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn header(text: &mut String, plan: &Plan) -> std::fmt::Result {
-    writeln!(text, "plan 1\nname {}", quoted(&plan.name))?;
+    writeln!(text, "plan {FORMAT_VERSION}\nname {}", quoted(&plan.name))?;
     for (name, value) in &plan.params {
         writeln!(text, "param {} {value}", quoted(name))?;
     }
@@ -86,6 +87,9 @@ fn header(text: &mut String, plan: &Plan) -> std::fmt::Result {
         writeln!(text, "root {root}")?;
     }
     writeln!(text, "channels {}\nslots {}", plan.channels, plan.slots)?;
+    if plan.slices != 1 {
+        writeln!(text, "slices {}", plan.slices)?;
+    }
     let parts = plan.cuts.len() as u64 - 1;
     if plan.cuts.iter().zip(0..).all(|(&cut, i)| cut == Fraction::new(i, parts)) {
         writeln!(text, "cuts equal {parts}")?;
@@ -93,13 +97,39 @@ fn header(text: &mut String, plan: &Plan) -> std::fmt::Result {
         let cuts = plan.cuts.iter().map(Fraction::to_string).collect::<Vec<_>>();
         writeln!(text, "cuts {}", cuts.join(" "))?;
     }
-    if let Some(proof) = &plan.proof {
-        writeln!(text, "proof {}", quoted(proof))?;
+    // The contract of a whole plan says it by itself.
+    if plan.reduces && !plan.is_whole() {
+        writeln!(text, "reduces")?;
     }
+    if plan.claims.ordered {
+        writeln!(text, "claim ordered")?;
+    }
+    if plan.claims.same_reduction_tree {
+        writeln!(text, "claim same_reduction_tree")?;
+    }
+    proof(text, plan)?;
     for (i, line) in plan.lines.iter().enumerate() {
         writeln!(text, "line {i} {} {}", quoted(&line.file), line.line)?;
     }
     Ok(())
+}
+
+/// Where it comes from, and on what it rests.
+fn proof(text: &mut String, plan: &Plan) -> std::fmt::Result {
+    if let Some(origin) = &plan.origin {
+        writeln!(text, "origin {}", quoted(origin))?;
+    }
+    match &plan.proof {
+        None => Ok(()),
+        Some(Proof::Whole(hash)) => writeln!(text, "proof whole {}", quoted(hash)),
+        Some(Proof::Reference(Reference { hash, counts })) => {
+            write!(text, "proof reference {} on", quoted(hash))?;
+            for (i, (ranks, root)) in counts.iter().enumerate() {
+                write!(text, "{} {ranks} root {root}", if i == 0 { "" } else { "," })?;
+            }
+            writeln!(text)
+        }
+    }
 }
 
 fn contract(text: &mut String, contract: &Contract) -> std::fmt::Result {

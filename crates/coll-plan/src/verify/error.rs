@@ -70,7 +70,9 @@ fn way_out(code: Code) -> &'static str {
         codes::CONTRACT_TABLE => {
             "write the contract's tables anew from the collective, for this number of ranks"
         }
-        codes::HEADER => "cuts ascend from 0 to 1, channels are at least 1, the root is a rank",
+        codes::HEADER => {
+            "cuts ascend from 0 to 1, channels are at least 1, the root is a rank; leave `origin` and `proof` as the compiler wrote them"
+        },
         codes::RANK_TABLE => {
             "lanes follow each other and cover the operations; runs stay within their tables"
         }
@@ -80,6 +82,9 @@ fn way_out(code: Code) -> &'static str {
         }
         codes::SIDES => "list as many regions, of the same class and pieces, on every side of the operation",
         codes::WAIT => "wait only for other operations of the rank that do not themselves wait for this one",
+        codes::CHANGED => {
+            "take the lines `origin` and `proof` out: then it is proved as it stands; or compile the schedule anew"
+        }
         _ => "let `along` name the one receive whose target is this send's source, or wait with `after`",
     }
 }

@@ -1,7 +1,7 @@
 //! The plan's header: cuts, channels, root, proof, and that every rank's part is there.
 
 use super::PlanError;
-use crate::Plan;
+use crate::{Plan, Proof, Reference};
 use crate::codes::{HEADER, RANK_TABLE};
 use coll_base::Fraction;
 
@@ -22,10 +22,53 @@ pub(super) fn verify(plan: &Plan) -> Result<(), PlanError> {
         return Err(wrong("channels", format!("1 to {CHANNELS_MAX}"), plan.channels));
     }
     cuts(&plan.cuts)?;
-    if let Some(proof) = plan.proof.as_ref().filter(|proof| !is_hash(proof)) {
-        return Err(wrong("proof", "64 hexadecimal digits, or none", format!("`{proof}`")));
-    }
+    reduces(plan)?;
+    proof(plan)?;
     parts(plan)
+}
+
+/// A slice may leave out reductions that the whole has, but not the other way round.
+fn reduces(plan: &Plan) -> Result<(), PlanError> {
+    let known = plan.contract.reduces();
+    let fits = if plan.is_whole() { plan.reduces == known } else { plan.reduces || !known };
+    match fits {
+        true => Ok(()),
+        false => Err(wrong("reduces", format!("{known}, as the contract's values say"), plan.reduces)),
+    }
+}
+
+fn proof(plan: &Plan) -> Result<(), PlanError> {
+    let hash = |field: &str, text: &str| match is_hash(text) {
+        true => Ok(()),
+        false => Err(wrong(field, "64 hexadecimal digits, or none", format!("`{text}`"))),
+    };
+    if let Some(origin) = &plan.origin {
+        hash("origin", origin)?;
+    }
+    let reference = match &plan.proof {
+        None => return Ok(()),
+        Some(Proof::Whole(whole)) => return hash("proof", whole),
+        Some(Proof::Reference(reference)) => reference,
+    };
+    hash("proof", &reference.hash)?;
+    if plan.is_whole() {
+        let expected = "the hash of the plan, or none: only a slice is proved by reference";
+        return Err(wrong("proof", expected, "a proof by reference"));
+    }
+    let Some(origin) = &plan.origin else {
+        return Err(wrong("origin", "what the slice was made from, as it is proved by reference", "none"));
+    };
+    if reference.counts.is_empty() {
+        return Err(wrong("proof.counts", "at least one rank count", "none"));
+    }
+    if let Some((ranks, root)) = reference.counts.iter().find(|(ranks, root)| root >= ranks) {
+        return Err(wrong("proof.counts", format!("a root below {ranks}"), root));
+    }
+    let due = Reference::hash_of(origin, &reference.counts);
+    match due == reference.hash {
+        true => Ok(()),
+        false => Err(wrong("proof", format!("`{due}`, of its origin and counts"), format!("`{}`", reference.hash))),
+    }
 }
 
 fn wrong(field: impl Into<String>, expected: impl Into<String>, found: impl ToString) -> PlanError {

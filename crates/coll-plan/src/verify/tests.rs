@@ -2,7 +2,7 @@
 
 use super::verify;
 use crate::samples::{PAIR, pair};
-use crate::{Plan, Run, Store, from_text};
+use crate::{Plan, Proof, Reference, Run, Store, from_text};
 use expect_test::{Expect, expect};
 
 fn check(change: impl FnOnce(&mut Plan), expect: Expect) {
@@ -24,7 +24,7 @@ fn header() {
     check(|p| p.channels = 0, expect!["channels: expected 1 to 1024, found 0 [E0651]"]);
     check(|p| p.root = Some(2), expect!["root: expected a rank below 2, found 2 [E0651]"]);
     check(
-        |p| p.proof = Some("yes".into()),
+        |p| p.proof = Some(Proof::Whole("yes".into())),
         expect!["proof: expected 64 hexadecimal digits, or none, found `yes` [E0651]"],
     );
     check(
@@ -32,6 +32,54 @@ fn header() {
         expect!["ranks: expected 2: one part for each rank that the contract speaks of, found 1 [E0652]"],
     );
     check(|p| p.ranks[1].rank = 0, expect!["ranks[1].rank: expected 1, found 0 [E0652]"]);
+}
+
+/// What a slice that was made alone says of its proof fits together, or is refused.
+#[test]
+fn proofs() {
+    let origin = crate::hash(&pair());
+    let mut slice = pair().slice(1).unwrap();
+    slice.origin = Some(origin.clone());
+    slice.proof = Some(Proof::Reference(Reference::new(&origin, vec![(15, 2), (16, 2)])));
+    assert_eq!(verify(&slice), Ok(()));
+    assert_eq!(from_text(&crate::to_text(&slice)).unwrap(), slice);
+    assert_eq!(crate::from_bytes(&crate::to_bytes(&slice)).unwrap(), slice);
+    assert_eq!(crate::from_json(&crate::to_json(&slice)).unwrap(), slice);
+    let refused = |change: &dyn Fn(&mut Plan)| {
+        let mut changed = slice.clone();
+        change(&mut changed);
+        verify(&changed).expect_err("the change does harm").to_string()
+    };
+    let with = |counts: Vec<(u32, u32)>| Some(Proof::Reference(Reference::new(&origin, counts)));
+    expect!["origin: expected what the slice was made from, as it is proved by reference, found none [E0651]"]
+        .assert_eq(&refused(&|p| p.origin = None));
+    expect!["origin: expected 64 hexadecimal digits, or none, found `12` [E0651]"]
+        .assert_eq(&refused(&|p| p.origin = Some("12".into())));
+    expect!["proof.counts: expected at least one rank count, found none [E0651]"]
+        .assert_eq(&refused(&|p| p.proof = with(Vec::new())));
+    expect!["proof.counts: expected a root below 4, found 4 [E0651]"]
+        .assert_eq(&refused(&|p| p.proof = with(vec![(4, 4)])));
+    let other = Proof::Reference(Reference { hash: origin.clone(), counts: vec![(4, 0)] });
+    assert!(refused(&|p| p.proof = Some(other.clone())).contains("of its origin and counts, found"));
+    check(
+        |p| p.proof = with(vec![(4, 0)]),
+        expect![
+            "proof: expected the hash of the plan, or none: only a slice is proved by reference, found a proof by reference [E0651]"
+        ],
+    );
+    check(|p| p.reduces = false, expect!["reduces: expected true, as the contract's values say, found false [E0651]"]);
+}
+
+/// A whole plan that says which hash was proved has that hash, or has been changed since.
+#[test]
+fn a_changed_plan_is_known() {
+    let mut plan = pair();
+    assert_eq!(crate::unchanged(&plan), Ok(()));
+    plan.proof = Some(Proof::Whole(crate::hash(&plan)));
+    assert_eq!((verify(&plan), crate::unchanged(&plan)), (Ok(()), Ok(())));
+    assert_eq!(crate::unchanged(&plan.slice(0).unwrap()), Ok(()), "a slice cannot tell");
+    plan.ranks[0].ops[0].step += 1;
+    assert_eq!(crate::unchanged(&plan).unwrap_err().code, crate::codes::CHANGED);
 }
 
 #[test]

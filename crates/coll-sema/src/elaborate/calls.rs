@@ -12,11 +12,11 @@ use super::{DEPTH_MAX, Elaborator, Running, Stop, TRANSFERS_MAX, collective_of};
 use crate::codes;
 use crate::contract::{Facts, buffers_alone, evaluate};
 use crate::eval::Fault;
-use crate::resolved::{Call, Collective, GLOBAL_PARAMS, GLOBAL_ROOT, Storage};
+use crate::resolved::{Call, Collective, GLOBAL_PARAMS, GLOBAL_ROOT, Schedule, Storage};
 use crate::wording::counted;
-use coll_base::{Diagnostic, Span};
+use coll_base::{Diagnostic, Label, Span};
 use coll_contract::BufferRole;
-use coll_ir::{Kind, Place, Step, Transfer};
+use coll_ir::{IdleKind, Kind, Place, Step, Transfer};
 use std::rc::Rc;
 
 /// For each buffer, for each block, its regions.
@@ -25,13 +25,16 @@ type Blocks = Vec<Vec<Vec<Region>>>;
 impl<'m> Elaborator<'m> {
     pub(super) fn call(&mut self, frame: &mut Frame<'m>, call: &'m Call) -> Result<(), Stop> {
         let prepared = self.prepare(frame, call).map_err(|fault| self.stop(*fault))?;
-        let Some((mut inner, facts)) = prepared else { return Ok(()) };
+        let Some((mut inner, facts)) = prepared else {
+            self.trace.idle(IdleKind::Call, call.span, call.span, self.steps.len() as u32);
+            return Ok(());
+        };
         self.running.push(Running { schedule: call.schedule, ranks: inner.ranks() as u32, call: call.span });
         let schedule = inner.schedule;
         if self.only.is_some() {
             // The drops of a right program do not matter; their lines are there all the same.
             self.trace.origin(call.span);
-            self.block(&mut inner, &schedule.body)?;
+            self.inside(&mut inner, schedule, call)?;
             self.running.pop();
             return Ok(());
         }
@@ -39,11 +42,19 @@ impl<'m> Elaborator<'m> {
         self.drops(&outside, call.span, |buffer, position, block| {
             facts.given[buffer].contains(position, block)
         })?;
-        self.block(&mut inner, &schedule.body)?;
+        self.inside(&mut inner, schedule, call)?;
         self.drops(&outside, call.span, |buffer, position, block| {
             facts.is_ensured(position, buffer as u32, block)
         })?;
         self.running.pop();
+        Ok(())
+    }
+
+    /// Runs what is called.
+    fn inside(&mut self, inner: &mut Frame<'m>, schedule: &'m Schedule, call: &Call) -> Result<(), Stop> {
+        self.trace.enter(call.span);
+        self.block(inner, &schedule.body)?;
+        self.trace.leave();
         Ok(())
     }
 
@@ -75,7 +86,11 @@ impl<'m> Elaborator<'m> {
                 check_rank(globals[GLOBAL_ROOT], group.len() as i64, value.span)?;
             }
         }
-        let facts = self.facts(schedule.collective, collective, &globals)?;
+        // What is wrong with the callee's collective for this group comes of the call.
+        let facts = self.facts(schedule.collective, collective, &globals).map_err(|mut fault| {
+            fault.calls.push(Label { span: call.span, text: self.trace.describe() });
+            fault
+        })?;
         let mut blocks = Blocks::new();
         for (view, decl) in call.views.iter().zip(&facts.buffers) {
             let selection = self.select(frame, view)?;

@@ -9,6 +9,7 @@ use crate::resolved::{GLOBAL_PARAMS, GLOBAL_ROOT, Schedule};
 use coll_base::{Diagnostic, Fraction, Span};
 use coll_contract::Contract;
 use coll_ir::{Cuts, Kind, Place, Program, Transfer};
+use std::collections::HashMap;
 
 /// The most pieces on all ranks for which drops are looked into; beyond, all are kept.
 const PIECES_MAX: u64 = 1 << 31;
@@ -99,6 +100,8 @@ impl Elaborator<'_> {
     fn refuse_two_writes(&mut self, cuts: &Cuts) {
         let buffers = self.contract.buffers.len();
         let mut writes: Vec<(Place, u32, u32, usize)> = Vec::new();
+        // Statements that were told of, each with the place under which it was.
+        let mut told: HashMap<Span, Span> = HashMap::new();
         let mut start = 0;
         while start < self.transfers.len() {
             let step = self.transfers[start].step;
@@ -123,7 +126,12 @@ impl Elaborator<'_> {
             writes.sort_unstable();
             for (first, second) in conflicts(&writes, &self.transfers) {
                 let diagnostic = self.two_writes(first, second, cuts);
-                self.sink.push(diagnostic);
+                let [one, other] =
+                    [first, second].map(|at| self.trace.origins().span(self.transfers[at].origin));
+                let key = told.get(&other).or_else(|| told.get(&one)).copied().unwrap_or(other);
+                told.insert(one, key);
+                told.insert(other, key);
+                self.sink.push(Some(key), diagnostic);
             }
             start = end;
         }
@@ -144,6 +152,8 @@ impl Elaborator<'_> {
             .also(span(one), label(one, "the first"))
             .note("the transfers of a step happen at once: which write would stay is not said")
             .help("put them into steps that follow one another, or let both `reduce`")
+            .called_by(origins.calls_of(other.origin))
+            .blame_call(origins.schedule.file)
     }
 
     /// What a transfer writes: `data[2] of 4 chunks`, or the fraction of a block.

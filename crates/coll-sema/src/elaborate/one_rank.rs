@@ -2,21 +2,27 @@
 //! written down. A step is run only for those values of its variable that [`inverse`](super::inverse) names, and
 //! then, until it is known that the step moves something at all and which of its statements do, for others.
 //!
+//! Loops within a step are gone through likewise: of another rank's loop over all receivers the one round that sends here.
+//!
 //! What may not be left out, as it shows in every rank's part: the numbers of steps, the cuts, the lines that
-//! transfers come from. What it cannot follow: the shape of what others hold in scratch; such a schedule ends in a
-//! fault, and whoever asked takes the whole. Drops are not written down: of a right program none is left.
+//! transfers come from. What others hold in scratch is not followed. What arrives from there in a block of the contract
+//! must have the block's own shape; where it arrives in scratch its shape is not known, the schedule ends in a fault, and
+//! whoever asked takes the whole. Drops are not written down: of a right program none is left.
 
 use super::frame::Frame;
 use super::inverse::concerned;
 use super::{Elaborator, Stop};
+use crate::contract::ClassRule;
 use crate::eval::Fault;
-use crate::resolved::{Each, Group, Step, StepStmt, Transfer};
+use crate::resolved::{Each, For, Group, Step, StepStmt, Transfer};
 use coll_base::Span;
 use std::collections::{HashMap, HashSet};
 
 /// The rank that is asked for, and what is known of the others.
 pub(super) struct Only {
     pub(super) rank: u32,
+    /// How other ranks' blocks get their classes.
+    pub(super) classes: ClassRule,
     /// Whether the step being run has transfers anywhere.
     pub(super) moves: bool,
     /// Transfer statements that have been run for some rank.
@@ -26,8 +32,8 @@ pub(super) struct Only {
 }
 
 impl Only {
-    pub(super) fn new(rank: u32) -> Only {
-        Only { rank, moves: false, seen: HashSet::new(), hints: HashMap::new() }
+    pub(super) fn new(rank: u32, classes: ClassRule) -> Only {
+        Only { rank, classes, moves: false, seen: HashSet::new(), hints: HashMap::new() }
     }
 }
 
@@ -68,11 +74,14 @@ impl<'m> Elaborator<'m> {
             None => Some(Vec::new()),
         };
         let Some(found) = found else {
-            return (0..members.len()).try_for_each(|at| self.round(frame, step, each, members.at(at)));
+            return (0..members.len())
+                .try_for_each(|at| self.round(frame, step, each, members.at(at)).map(drop));
         };
         match &members {
             Members::Range(..) => {
-                found.iter().try_for_each(|&position| self.round(frame, step, each, position as u32))?;
+                for &position in &found {
+                    self.round(frame, step, each, position as u32)?;
+                }
             }
             Members::Listed(list) => {
                 for &position in list.iter().filter(|&&p| found.binary_search(&i64::from(p)).is_ok()) {
@@ -109,6 +118,33 @@ impl<'m> Elaborator<'m> {
             }
         }
         Ok(())
+    }
+
+    /// A loop within a step for the rounds that concern the rank, and for others as long as that tells anything.
+    pub(super) fn loop_of_one(&mut self, frame: &mut Frame<'m>, all: &'m For<StepStmt>) -> Result<(), Stop> {
+        let bounds = self.machine.bounds(&all.range, frame.values());
+        let group = bounds.map_err(|fault| self.stop(*fault))?;
+        let found = match frame.own {
+            Some(own) => {
+                let functions = &self.module.functions;
+                concerned(&all.body, all.var.slot, own, group, functions, frame.values())
+            }
+            None => Some(Vec::new()),
+        };
+        let Some(found) = found else {
+            return (group.0..group.1).try_for_each(|value| self.round_of_loop(frame, all, value));
+        };
+        found.iter().try_for_each(|&value| self.round_of_loop(frame, all, value))?;
+        let own = frame.own.take();
+        let mut others = group.0..group.1;
+        let looked = loop {
+            let Some(value) = others.next().filter(|_| !self.is_told(&all.body)) else { break Ok(()) };
+            if let Err(stop) = self.round_of_loop(frame, all, value) {
+                break Err(stop);
+            }
+        };
+        frame.own = own;
+        looked
     }
 
     fn is_told(&self, body: &[StepStmt]) -> bool {

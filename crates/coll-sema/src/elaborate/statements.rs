@@ -4,9 +4,9 @@ use super::frame::{Frame, FrameScratch, Held};
 use super::{Elaborator, NESTING_MAX, Stop};
 use crate::codes;
 use crate::eval::Fault;
-use crate::resolved::{Expr, For, GLOBAL_PARAMS, Stmt, Tuning};
+use crate::resolved::{Expr, For, GLOBAL_PARAMS, Moves, Stmt, Tuning};
 use coll_base::{Diagnostic, Span};
-use coll_ir::{Scratch, Stage};
+use coll_ir::{IdleKind, Scratch, Stage};
 
 /// The most chunks of one block.
 const CHUNKS_MAX: u64 = 1 << 20;
@@ -18,6 +18,7 @@ impl<'m> Elaborator<'m> {
         if self.nesting >= NESTING_MAX {
             let call = self.running[self.running.len() - 1].call;
             let message = format!("calls and blocks nest deeper than {NESTING_MAX}");
+            self.trace.leave();
             return Err(self.stop(Diagnostic::new(codes::ENDLESS_CALL, call, message)));
         }
         self.nesting += 1;
@@ -55,7 +56,7 @@ impl<'m> Elaborator<'m> {
     }
 
     /// A loop; `body` runs one round.
-    pub(super) fn for_loop<S>(
+    pub(super) fn for_loop<S: Moves>(
         &mut self,
         frame: &mut Frame<'m>,
         all: &'m For<S>,
@@ -64,15 +65,20 @@ impl<'m> Elaborator<'m> {
         let bounds = self.machine.bounds(&all.range, frame.values());
         let (low, end) = bounds.map_err(|fault| self.stop(*fault))?;
         let name = self.trace.name(&all.var.name);
+        let mut ran = false;
         for value in low..end {
             self.trace.push(name, value);
             frame.locals[all.var.slot as usize] = value;
             let paid = self.machine.spend(all.range.span);
             let holds = paid.and_then(|()| self.machine.holds(&all.condition, frame.values()));
             if holds.map_err(|fault| self.stop(*fault))? {
+                ran = true;
                 body(self, frame)?;
             }
             self.trace.pop();
+        }
+        if !ran && all.body.moves() {
+            self.trace.idle(IdleKind::Loop, all.range.span, all.span, self.steps.len() as u32);
         }
         Ok(())
     }
@@ -99,6 +105,8 @@ impl<'m> Elaborator<'m> {
         let message = format!("`{full}` is not for n = {}{values}: {reason}", frame.ranks());
         let diagnostic = Diagnostic::new(codes::REQUIRE_IN_CALL, running.call, message);
         let diagnostic = diagnostic.also(condition.span, "this does not hold");
+        // What is at fault is the call, as its caller sees it.
+        self.trace.leave();
         let help =
             "state the same `require` in the schedule that calls it, or call it on a group that it serves";
         Err(self.stop(diagnostic.help(help)))
@@ -167,11 +175,12 @@ impl<'m> Elaborator<'m> {
             return Err(Box::new(diagnostic.expected(format!("1 to {most}")).found(number.to_string())));
         }
         match (self.running.as_slice(), tuning) {
-            ([_, .., running], _) => {
+            ([_, _, ..], _) => {
                 let message = format!("`{name}` of a called schedule does not count");
                 let diagnostic = Diagnostic::new(codes::TUNE_IN_CALL, value.span, message);
                 let help = "state it in the schedule that calls, whose tuning governs all it does";
-                self.warnings.push(diagnostic.also(running.call, "called here").help(help));
+                let (statement, warning) = self.with_calls(diagnostic.help(help));
+                self.warnings.push(statement, warning);
             }
             (_, Tuning::Lanes) => self.tune.lanes = Some(number as u32),
             (_, Tuning::Slices) => self.tune.slices = Some(number as u32),

@@ -4,8 +4,9 @@
 use super::frame::Frame;
 use super::{Elaborator, Stop};
 use crate::codes;
-use crate::resolved::{Each, Step, StepStmt};
+use crate::resolved::{Each, For, Moves, Step, StepStmt};
 use coll_base::Span;
+use coll_ir::IdleKind;
 
 impl<'m> Elaborator<'m> {
     pub(super) fn step(&mut self, frame: &mut Frame<'m>, step: &'m Step) -> Result<(), Stop> {
@@ -22,24 +23,51 @@ impl<'m> Elaborator<'m> {
             return self.step_of_one(frame, step, each);
         }
         let positions = self.group(frame, &each.group).map_err(|fault| self.stop(*fault))?;
-        positions.into_iter().try_for_each(|position| self.round(frame, step, each, position))
+        let mut ran = false;
+        for position in positions {
+            ran |= self.round(frame, step, each, position)?;
+        }
+        if !ran && step.body.moves() {
+            self.trace.idle(IdleKind::Step, step.span, step.whole, self.steps.len() as u32);
+        }
+        Ok(())
     }
 
-    /// A step for one value of its variable.
+    /// A step for one value of its variable; false if its condition leaves it out.
     pub(super) fn round(
         &mut self,
         frame: &mut Frame<'m>,
         step: &'m Step,
         each: &'m Each,
         position: u32,
-    ) -> Result<(), Stop> {
+    ) -> Result<bool, Stop> {
         let name = self.trace.name(&each.var.name);
         self.trace.push(name, i64::from(position));
         frame.locals[each.var.slot as usize] = i64::from(position);
         let paid = self.machine.spend(step.span);
         let holds = paid.and_then(|()| self.machine.holds(&each.condition, frame.values()));
-        if holds.map_err(|fault| self.stop(*fault))? {
+        let holds = holds.map_err(|fault| self.stop(*fault))?;
+        if holds {
             self.step_block(frame, &step.body)?;
+        }
+        self.trace.pop();
+        Ok(holds)
+    }
+
+    /// A loop within a step for one value of its variable.
+    pub(super) fn round_of_loop(
+        &mut self,
+        frame: &mut Frame<'m>,
+        all: &'m For<StepStmt>,
+        value: i64,
+    ) -> Result<(), Stop> {
+        let name = self.trace.name(&all.var.name);
+        self.trace.push(name, value);
+        frame.locals[all.var.slot as usize] = value;
+        let paid = self.machine.spend(all.range.span);
+        let holds = paid.and_then(|()| self.machine.holds(&all.condition, frame.values()));
+        if holds.map_err(|fault| self.stop(*fault))? {
+            self.step_block(frame, &all.body)?;
         }
         self.trace.pop();
         Ok(())
@@ -64,6 +92,7 @@ impl<'m> Elaborator<'m> {
                 }
             },
             StepStmt::Let(slot, value) => self.assign(frame, *slot, value).map_err(|fault| self.stop(*fault)),
+            StepStmt::For(all) if self.only.is_some() => self.loop_of_one(frame, all),
             StepStmt::For(all) => self.for_loop(frame, all, |this, frame| this.step_block(frame, &all.body)),
             StepStmt::If(condition, yes, no) => match self.eval(frame, condition) {
                 Ok(holds) => self.step_block(frame, if holds != 0 { yes } else { no }),

@@ -1,8 +1,8 @@
-//! Where transfers come from: a statement, and the values of the loop variables around it. Bindings are written down
-//! only when a transfer needs them, and shared between all that stand in one round of a loop.
+//! Where transfers come from: a statement, the values of the loop variables around it, and the calls being run. Bindings
+//! and calls are written down only when a transfer needs them, and shared between all that stand in one round of a loop.
 
-use coll_base::Span;
-use coll_ir::{Binding, Origin, OriginId, Origins};
+use coll_base::{Label, Span};
+use coll_ir::{Binding, Call, Idle, IdleKind, Origin, OriginId, Origins};
 use std::collections::HashMap;
 
 pub(super) struct Trace {
@@ -10,6 +10,19 @@ pub(super) struct Trace {
     names: HashMap<String, u32>,
     /// The variables in force, outermost first.
     live: Vec<Live>,
+    /// The calls being run, outermost first.
+    open: Vec<Open>,
+    /// Which of the idle statements a statement is.
+    idle: HashMap<Span, usize>,
+}
+
+/// A call being run.
+struct Open {
+    span: Span,
+    /// How many variables its callers have.
+    callers: usize,
+    /// Its number once it is written down; [`Origins::NO_CALL`] until then.
+    call: u32,
 }
 
 struct Live {
@@ -20,8 +33,15 @@ struct Live {
 }
 
 impl Trace {
-    pub(super) fn new() -> Trace {
-        Trace { origins: Origins::default(), names: HashMap::new(), live: Vec::new() }
+    /// For the schedule whose name stands at `schedule`.
+    pub(super) fn new(schedule: Span) -> Trace {
+        Trace {
+            origins: Origins { schedule, ..Origins::default() },
+            names: HashMap::new(),
+            live: Vec::new(),
+            open: Vec::new(),
+            idle: HashMap::new(),
+        }
     }
 
     /// The number of a variable's name.
@@ -45,8 +65,43 @@ impl Trace {
         self.live.pop();
     }
 
+    /// A call begins to be run.
+    pub(super) fn enter(&mut self, span: Span) {
+        self.open.push(Open { span, callers: self.live.len(), call: Origins::NO_CALL });
+    }
+
+    /// The innermost call is done, or given up.
+    pub(super) fn leave(&mut self) {
+        if let Some(open) = self.open.pop() {
+            self.live.truncate(open.callers);
+        }
+    }
+
     /// The origin of what a statement does now.
     pub(super) fn origin(&mut self, span: Span) -> OriginId {
+        let binding = self.binding();
+        let origin = Origin { span, binding, call: self.call() };
+        if self.origins.origins.last() != Some(&origin) {
+            self.origins.origins.push(origin);
+        }
+        self.origins.origins.len() as OriginId - 1
+    }
+
+    /// A statement that could move something has nothing to run for; the next step is number `step`.
+    pub(super) fn idle(&mut self, kind: IdleKind, head: Span, whole: Span, step: u32) {
+        self.binding();
+        let idle = Idle { kind, head, whole, call: self.call(), step };
+        match self.idle.get(&whole) {
+            Some(&at) => self.origins.idle[at] = idle,
+            None => {
+                self.idle.insert(whole, self.origins.idle.len());
+                self.origins.idle.push(idle);
+            }
+        }
+    }
+
+    /// The innermost binding, once all that are in force are written down.
+    fn binding(&mut self) -> u32 {
         let known = self.live.iter().rposition(|live| live.binding != Origins::NO_BINDING);
         let mut binding = known.map_or(Origins::NO_BINDING, |at| self.live[at].binding);
         for live in &mut self.live[known.map_or(0, |at| at + 1)..] {
@@ -54,17 +109,42 @@ impl Trace {
             binding = self.origins.bindings.len() as u32 - 1;
             live.binding = binding;
         }
-        let origin = Origin { span, binding };
-        if self.origins.origins.last() != Some(&origin) {
-            self.origins.origins.push(origin);
-        }
-        self.origins.origins.len() as OriginId - 1
+        binding
     }
 
-    /// `s = 2, r = 3`, or nothing.
+    /// The innermost call, once all are written down. The bindings in force are.
+    fn call(&mut self) -> u32 {
+        let known = self.open.iter().rposition(|open| open.call != Origins::NO_CALL);
+        let mut parent = known.map_or(Origins::NO_CALL, |at| self.open[at].call);
+        for open in &mut self.open[known.map_or(0, |at| at + 1)..] {
+            let binding = open.callers.checked_sub(1).map_or(Origins::NO_BINDING, |at| self.live[at].binding);
+            self.origins.calls.push(Call { span: open.span, binding, parent });
+            parent = self.origins.calls.len() as u32 - 1;
+            open.call = parent;
+        }
+        parent
+    }
+
+    /// `s = 2, r = 3`, or nothing: in a call, the callee's own.
     pub(super) fn describe(&self) -> String {
+        self.described(self.open.last().map_or(0, |open| open.callers), self.live.len())
+    }
+
+    /// The calls being run, innermost first, with the values of their variables.
+    pub(super) fn calls(&self) -> Vec<Label> {
+        let starts = [0].into_iter().chain(self.open.iter().map(|open| open.callers));
+        let call = |(start, open): (usize, &Open)| Label {
+            span: open.span,
+            text: self.described(start, open.callers),
+        };
+        let mut calls: Vec<Label> = starts.zip(&self.open).map(call).collect();
+        calls.reverse();
+        calls
+    }
+
+    fn described(&self, start: usize, end: usize) -> String {
         let pair = |live: &Live| format!("{} = {}", self.origins.names[live.name as usize], live.value);
-        self.live.iter().map(pair).collect::<Vec<_>>().join(", ")
+        self.live[start..end].iter().map(pair).collect::<Vec<_>>().join(", ")
     }
 
     pub(super) fn origins(&self) -> &Origins {

@@ -90,6 +90,12 @@ impl<'m> Elaborator<'m> {
     ) -> Result<(), Fault> {
         let (from, to) = (frame.members[ends.from as usize], frame.members[ends.to as usize]);
         let mut reads = Vec::new();
+        if self.is_elsewhere(frame, source.0, ends.from) && matches!(target.0.storage, Storage::Buffer(_)) {
+            let mut writes = Vec::new();
+            self.runs(frame, transfer, target, (ends.to, to), &mut writes)?;
+            reads = self.unknown(frame, source, from, &writes);
+            return reads.iter().zip(&writes).try_for_each(|(read, write)| self.emit(transfer, ends, *read, *write));
+        }
         self.runs(frame, transfer, source.clone(), (ends.from, from), &mut reads)?;
         if let (Storage::Scratch(scratch), Kind::Move) = (target.0.storage, transfer.kind) {
             return self.write_slot(
@@ -108,6 +114,28 @@ impl<'m> Elaborator<'m> {
             return Err(self.unequal(frame, transfer, (source, &reads), (target, &writes)));
         }
         reads.iter().zip(&writes).try_for_each(|(read, write)| self.emit(transfer, ends, *read, *write))
+    }
+
+    /// Whether a view is of scratch whose content is not followed, as one rank's part is made without the others'.
+    fn is_elsewhere(&self, frame: &Frame<'m>, selection: &Selection, position: u32) -> bool {
+        let Storage::Scratch(scratch) = selection.storage else { return false };
+        self.only.is_some() && !frame.scratch[scratch as usize].positions.contains(&position)
+    }
+
+    /// What is read from scratch that is not followed: it has the shape of where it is written, in a right program.
+    fn unknown(
+        &self,
+        frame: &Frame<'m>,
+        (selection, cells): (&Selection, Range<u64>),
+        rank: u32,
+        writes: &[Run],
+    ) -> Vec<Run> {
+        let Storage::Scratch(scratch) = selection.storage else { return Vec::new() };
+        let own = &frame.scratch[scratch as usize];
+        // A chunk is read from one slot; what it holds besides its first part lies where `write_slot` puts it.
+        let slot = selection.cells.at(cells.start) as u32;
+        let place = |k: u32| Place { rank, buffer: own.buffer, block: slot + k * own.slots };
+        writes.iter().zip(0..).map(|(write, k)| Run { place: place(k), part: write.part }).collect()
     }
 
     /// The runs of some cells on a rank, in order. Neighbours in a block that move as one are one run.

@@ -138,11 +138,21 @@ impl Resolver<'_> {
                 ([left, right], Type::Truth)
             }
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
-                ([self.number(a), self.number(b)], Type::Truth)
+                ([self.compared(a), self.compared(b)], Type::Truth)
             }
             _ => ([self.number(a), self.number(b)], Type::Number),
         };
         (ExprKind::Binary(op, Box::new(both)), of)
+    }
+
+    /// A side of a comparison, which is a number.
+    fn compared(&mut self, expr: &ast::Expr) -> Expr {
+        let (resolved, of) = self.expr(expr);
+        if of == Type::Truth {
+            let told = mismatch(expr.span, Type::Number, of);
+            self.error(told.help("comparisons are joined by `and`: `a < b and b < c`"));
+        }
+        resolved
     }
 
     fn name(&mut self, name: &str, span: Span) -> (ExprKind, Type) {
@@ -184,7 +194,9 @@ impl Resolver<'_> {
                 .help(format!("give it as an argument: a parameter `{name}` of the function"));
         }
         if name == "root" {
-            return diagnostic.note("this collective has no root");
+            return diagnostic
+                .note("this collective has no root")
+                .help("name a rank of your own: `let root = 0`");
         }
         let values = |entity| matches!(entity, Entity::Global(_) | Entity::Local(..));
         match self.nearest(name, values) {

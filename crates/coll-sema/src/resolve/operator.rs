@@ -32,7 +32,8 @@ pub(crate) fn operator(diagnostics: &mut Vec<Diagnostic>, all: &ast::Operator) -
         ensure,
     };
     let broken = coll_kernel::sample_laws(&operator);
-    diagnostics.extend(broken.iter().map(|broken| law_broken(all, broken)));
+    // Of an operator that is not even associative nothing else need be told.
+    diagnostics.extend(broken.iter().take(1).map(|broken| law_broken(all, broken)));
     broken.is_empty().then_some(operator)
 }
 
@@ -82,7 +83,7 @@ impl Lowering<'_> {
         let mut seen: Vec<&ast::Name> = Vec::new();
         for (name, expr) in names {
             if let Some(first) = seen.iter().find(|known| known.text == name.text) {
-                self.error(super::declared_twice(name, Some(first.span)));
+                self.error(super::declared_twice(name, first.span));
             }
             seen.push(name);
             self.names.push((name.text.clone(), expr));

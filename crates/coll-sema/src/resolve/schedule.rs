@@ -20,6 +20,8 @@ pub(crate) struct Callable<'a> {
     pub(crate) collectives: &'a [Collective],
     /// What the file declares and what it brings in, by full name.
     pub(crate) names: &'a BTreeMap<(String, String), u32>,
+    /// What the file's `use` lines ask for in vain, with the nearest name that there is.
+    pub(crate) missed: &'a [((String, String), Option<String>)],
     /// Every schedule of the library.
     pub(crate) library: &'a [(String, String)],
 }
@@ -104,7 +106,9 @@ impl Body<'_, '_> {
                 self.resolver.function(def);
                 return None;
             }
-            StmtKind::For(all) => Stmt::For(self.for_loop(all, |this, body| this.block(body, false))),
+            StmtKind::For(all) => {
+                Stmt::For(self.for_loop(all, stmt.span, |this, body| this.block(body, false)))
+            }
             StmtKind::If(condition, yes, no) => {
                 let condition = self.resolver.truth(condition);
                 Stmt::If(condition, self.block(yes, false), self.block(no, false))
@@ -117,7 +121,7 @@ impl Body<'_, '_> {
             StmtKind::Step(each, body) => {
                 let head = self.head(stmt.span);
                 self.first_step.get_or_insert(head);
-                Stmt::Step(self.step(each, body, head))
+                Stmt::Step(self.step(each, body, head, stmt.span))
             }
             StmtKind::Call(call) => {
                 self.first_step.get_or_insert(stmt.span);
@@ -188,7 +192,7 @@ impl Body<'_, '_> {
                 }
             };
             if let Some(&(_, first)) = self.tuned.iter().find(|(known, _)| *known == tuning) {
-                self.resolver.error(super::declared_twice(name, Some(first)));
+                self.resolver.error(super::declared_twice(name, first));
             }
             self.tuned.push((tuning, name.span));
             match value {
@@ -211,7 +215,7 @@ impl Body<'_, '_> {
         for (at, (name, value)) in call.named.iter().enumerate() {
             let value = self.resolver.number(value);
             if let Some((first, _)) = call.named[..at].iter().find(|(known, _)| known.text == name.text) {
-                self.resolver.error(super::declared_twice(name, Some(first.span)));
+                self.resolver.error(super::declared_twice(name, first.span));
             } else if let Some(schedule) = schedule {
                 match parameter(self.callable.collectives, schedule, name) {
                     Ok(global) => named.push((global, value)),
@@ -279,13 +283,21 @@ impl Body<'_, '_> {
             return Some(id);
         }
         let full = format!("{collective}.{schedule}");
+        // That has been told where it is to be brought in.
+        let missed = |((c, s), near): &((String, String), Option<String>)| {
+            (c == collective && s == schedule) || near.as_ref() == Some(&full)
+        };
+        if self.callable.missed.iter().any(missed) {
+            self.resolver.unreadable();
+            return None;
+        }
         let in_library = self.callable.library.iter().any(|(c, s)| c == collective && s == schedule);
         let diagnostic = if in_library {
             let message = format!("`{full}` is in the library, but this file does not bring it in");
             let help = format!("add `use {full}` at the top of the file");
             Diagnostic::new(codes::NOT_IN_USE, path.span, message).help(help)
         } else {
-            unknown_schedule(path, self.callable.library, self.callable.names)
+            unknown_schedule(path, self.callable.library, self.callable.names).0
         };
         self.resolver.error(diagnostic);
         None
@@ -346,21 +358,22 @@ pub(crate) fn unknown_schedule(
     path: &ast::Path,
     library: &[(String, String)],
     own: &BTreeMap<(String, String), u32>,
-) -> Diagnostic {
+) -> (Diagnostic, Option<String>) {
     let full = format!("{}.{}", path.collective.text, path.schedule.text);
     let diagnostic =
         Diagnostic::new(codes::UNKNOWN_SCHEDULE, path.span, format!("unknown schedule `{full}`"));
     let known: Vec<String> = own.keys().chain(library).map(|(c, s)| format!("{c}.{s}")).collect();
     if let Some(near) = nearest(&full, known.iter().map(String::as_str)) {
-        return diagnostic.help(format!("did you mean `{near}`?"));
+        return (diagnostic.help(format!("did you mean `{near}`?")), Some(near.to_string()));
     }
     let prefix = format!("{}.", path.collective.text);
     let siblings: Vec<&str> =
         known.iter().filter(|name| name.starts_with(&prefix)).map(String::as_str).collect();
-    match siblings.is_empty() {
-        true => diagnostic.help("a schedule's full name is `collective.schedule`, as in `allgather.ring`"),
-        false => diagnostic.help(format!("there are {}", siblings.join(", "))),
-    }
+    let help = match siblings.is_empty() {
+        true => "a schedule's full name is `collective.schedule`, as in `allgather.ring`".to_string(),
+        false => format!("there are {}", siblings.join(", ")),
+    };
+    (diagnostic.help(help), None)
 }
 
 fn refused_tuning(name: &ast::Name) -> Diagnostic {

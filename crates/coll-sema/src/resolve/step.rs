@@ -16,7 +16,13 @@ use coll_syntax::ast::{self, StmtKind, Write};
 type EachSlot = Option<u32>;
 
 impl Body<'_, '_> {
-    pub(super) fn step(&mut self, each: &Option<ast::StepEach>, body: &[ast::Stmt], span: Span) -> Step {
+    pub(super) fn step(
+        &mut self,
+        each: &Option<ast::StepEach>,
+        body: &[ast::Stmt],
+        span: Span,
+        whole: Span,
+    ) -> Step {
         let group =
             each.as_ref().and_then(|each| each.group.as_ref()).map(|group| self.resolver.group(group));
         let mark = self.resolver.scope.len();
@@ -28,7 +34,7 @@ impl Body<'_, '_> {
         let slot = each.as_ref().map(|each| each.var.slot);
         let body = self.step_block(body, slot);
         self.resolver.scope.truncate(mark);
-        Step { each, body, span }
+        Step { each, body, span, whole }
     }
 
     fn step_block(&mut self, body: &[ast::Stmt], each: EachSlot) -> Vec<StepStmt> {
@@ -44,7 +50,9 @@ impl Body<'_, '_> {
                 let (value, of) = self.resolver.expr(value);
                 StepStmt::Let(self.resolver.declare_local(name, of), value)
             }
-            StmtKind::For(all) => StepStmt::For(self.for_loop(all, |this, body| this.step_block(body, each))),
+            StmtKind::For(all) => {
+                StepStmt::For(self.for_loop(all, stmt.span, |this, body| this.step_block(body, each)))
+            }
             StmtKind::If(condition, yes, no) => {
                 let condition = self.resolver.truth(condition);
                 StepStmt::If(condition, self.step_block(yes, each), self.step_block(no, each))
@@ -255,6 +263,7 @@ impl Body<'_, '_> {
     pub(super) fn for_loop<S>(
         &mut self,
         all: &ast::For,
+        span: Span,
         inner: impl FnOnce(&mut Self, &[ast::Stmt]) -> Vec<S>,
     ) -> For<S> {
         let range = self.resolver.range(&all.range);
@@ -263,7 +272,7 @@ impl Body<'_, '_> {
         let condition = self.resolver.condition(&all.condition);
         let body = inner(self, &all.body);
         self.resolver.scope.truncate(mark);
-        For { var: Variable { slot, name: all.var.text.clone() }, range, condition, body }
+        For { span, var: Variable { slot, name: all.var.text.clone() }, range, condition, body }
     }
 }
 

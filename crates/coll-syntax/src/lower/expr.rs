@@ -150,11 +150,18 @@ impl Lower<'_> {
             Pending::Infix(op) => {
                 let left = operands.pop().expect("invariant: an operator stands between two operands");
                 let is_comparison = op.precedence() == BinaryOp::Eq.precedence();
-                if is_comparison && (left.is_comparison || right.is_comparison) {
-                    self.chained(&left.expr, op, &right.expr);
-                }
                 let span = left.expr.span.to(right.expr.span);
                 let height = left.height.max(right.height);
+                if is_comparison && (left.is_comparison || right.is_comparison) {
+                    // Of a longer chain the first two are told.
+                    if !matches!(left.expr.kind, ExprKind::Error) {
+                        self.chained(&left.expr, op, &right.expr);
+                    }
+                    // What it was meant to say is not known: nothing more is to be made of it.
+                    let part = self.part(ExprKind::Error, span, height);
+                    operands.push(Part { is_comparison, ..part });
+                    return;
+                }
                 let kind = ExprKind::Binary(op, Box::new(left.expr), Box::new(right.expr));
                 Part { is_comparison, ..self.part(kind, span, height) }
             }

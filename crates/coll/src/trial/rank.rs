@@ -213,7 +213,7 @@ impl Trial<'_> {
                 .zip(&self.placements)
                 .map(|(buffer, placement)| buffer.memory(*placement))
                 .collect();
-            let options = RunOptions { generation: 0, operation: u64::from(iteration) };
+            let options = RunOptions { operation: u64::from(iteration), ..RunOptions::default() };
             let start = Instant::now();
             self.bound.run(transport, &mut memory, options)?;
             let elapsed = start.elapsed();

@@ -73,11 +73,15 @@ pub(super) fn ring(n: u32, guarded: bool) -> Plan {
         params: Vec::new(),
         root: None,
         contract: contract(n),
+        reduces: true,
+        claims: Default::default(),
         cuts: (0..=u64::from(n)).map(|i| Fraction::new(i, n.into())).collect(),
         channels: 1,
+        slices: 1,
         slots: 0,
         lines: vec![Line { file: "ring.coll".into(), line: 5 }],
         ranks: (0..n).map(part).collect(),
+        origin: None,
         proof: None,
     }
 }

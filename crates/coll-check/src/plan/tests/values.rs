@@ -59,7 +59,7 @@ rank 0
 #[test]
 fn a_copy_onto_itself_is_no_access() {
     let text = |body: &str| {
-        let head = "plan 1\nname \"broadcast.test\"\nline 0 \"test.coll\" 7\ncontract \"broadcast\"\nranks 2\n\
+        let head = "plan 2\nname \"broadcast.test\"\nline 0 \"test.coll\" 7\ncontract \"broadcast\"\nranks 2\n\
                     buffer inout data[1]\ngiven data r0[0]\nclasses 1\nvalue 0 = copy r0.data[0]\nensure r0..2 data[0] = 0\n";
         format!("{head}{}", steps(body))
     };

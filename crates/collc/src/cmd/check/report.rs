@@ -152,7 +152,7 @@ pub(crate) fn diagnostics(source: &Source, sweeps: &[Sweep]) -> Vec<Diagnostic> 
         for count in &sweep.counts {
             if let Verdict::Right(figures) = &count.verdict {
                 for warning in &figures.warnings {
-                    if !all.iter().any(|d| d.code == warning.code && place(d) == place(warning)) {
+                    if !all.iter().any(|d| d.code == warning.code && places(d) == places(warning)) {
                         all.push(warning.clone().note(instance(count, count.roots[0])));
                     }
                 }
@@ -162,8 +162,10 @@ pub(crate) fn diagnostics(source: &Source, sweeps: &[Sweep]) -> Vec<Diagnostic> 
     all
 }
 
-fn place(diagnostic: &Diagnostic) -> Option<coll_base::Span> {
-    diagnostic.primary.as_ref().map(|label| label.span)
+/// The primary place, and the library's statement if a call of it is blamed.
+fn places(diagnostic: &Diagnostic) -> Vec<coll_base::Span> {
+    let statement = diagnostic.secondary.first().filter(|_| !diagnostic.calls.is_empty());
+    diagnostic.primary.iter().chain(statement).map(|label| label.span).collect()
 }
 
 fn instance(count: &Count, root: u32) -> String {

@@ -1,0 +1,128 @@
+//! Where the bytes of one incoming message go: its header is checked, its payload stored or reduced. Bytes may come in
+//! pieces of any size, cut anywhere.
+
+use crate::Fault;
+use crate::code::{BoundOp, Code, Side};
+use crate::frame::{FIRST_HEADER_BYTES, FrameFault, Header};
+use crate::memory::Memory;
+use crate::state::LaneState;
+use coll_kernel::Reducer;
+
+/// One message that is coming in.
+pub(crate) struct Sink<'s, 'm, 'a> {
+    pub(crate) code: &'s Code,
+    pub(crate) memory: &'s mut Memory<'m, 'a>,
+    pub(crate) lane: &'s mut LaneState,
+    pub(crate) op: &'s BoundOp,
+    /// The header that is due.
+    pub(crate) due: Header,
+    pub(crate) peer: u32,
+    /// The operator, if it reduces, the bytes of its element and its side.
+    pub(crate) reduction: Option<(&'s Reducer, usize, Side)>,
+}
+
+impl Sink<'_, '_, '_> {
+    /// Bytes of the header that have not come.
+    #[inline]
+    pub(crate) fn header_left(&self) -> usize {
+        Header::size_bytes(self.due.message) - self.lane.header_bytes
+    }
+
+    /// Bytes of the payload that have not come.
+    #[inline]
+    pub(crate) fn payload_left(&self) -> usize {
+        (self.op.bytes - self.lane.cursor.moved) as usize - self.lane.carry_bytes
+    }
+
+    /// Takes a prefix of what has come: at most the message's own bytes, and `payload_bytes_max` of its payload.
+    /// Returns how many.
+    #[inline]
+    pub(crate) fn feed(&mut self, bytes: &[u8], payload_bytes_max: usize) -> Result<usize, Fault> {
+        let of_header = match self.header_left() {
+            0 => 0,
+            left => self.feed_header(&bytes[..left.min(bytes.len())])?,
+        };
+        let payload = &bytes[of_header..];
+        let payload = &payload[..payload.len().min(self.payload_left()).min(payload_bytes_max)];
+        match self.reduction {
+            Some((reducer, element_bytes, side)) => self.reduce(reducer, element_bytes, side, payload),
+            None => self.store(payload),
+        }
+        Ok(of_header + payload.len())
+    }
+
+    fn feed_header(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
+        // A copy is checked: the sender may share the memory that the bytes lie in.
+        let mut held = [0; FIRST_HEADER_BYTES];
+        let before = self.lane.header_bytes;
+        let come = before + bytes.len();
+        held[..before].copy_from_slice(&self.lane.header[..before]);
+        held[before..come].copy_from_slice(bytes);
+        self.due.check(&held[..come]).map_err(|fault| match fault {
+            FrameFault::Call { ours, theirs } => Fault::Mismatch { peer: self.peer, ours, theirs },
+            fault => Fault::Frame { peer: self.peer, fault },
+        })?;
+        self.lane.header_bytes = come;
+        if self.header_left() > 0 {
+            self.lane.header = held;
+        }
+        Ok(bytes.len())
+    }
+
+    fn store(&mut self, mut payload: &[u8]) {
+        while !payload.is_empty() {
+            let cursor = &mut self.lane.cursor;
+            let segment = self.code.segments(self.op.target)[cursor.segment];
+            let part = segment.part(cursor.offset, payload.len());
+            self.memory.bytes_mut(part).copy_from_slice(&payload[..part.len]);
+            cursor.advance(segment.len, part.len);
+            payload = &payload[part.len..];
+        }
+    }
+
+    /// Reduces whole elements and keeps the start of one that has not come whole.
+    fn reduce(&mut self, reducer: &Reducer, element_bytes: usize, side: Side, mut payload: &[u8]) {
+        let carried = self.lane.carry_bytes;
+        if carried > 0 {
+            let (first, rest) = payload.split_at((element_bytes - carried).min(payload.len()));
+            self.lane.carry[carried..carried + first.len()].copy_from_slice(first);
+            self.lane.carry_bytes += first.len();
+            if self.lane.carry_bytes < element_bytes {
+                return;
+            }
+            let element = self.lane.carry;
+            self.lane.carry_bytes = 0;
+            self.reduce_whole(reducer, side, &element[..element_bytes]);
+            payload = rest;
+        }
+        let (whole, rest) = match element_bytes.is_power_of_two() {
+            true => payload.split_at(payload.len() & !(element_bytes - 1)),
+            false => payload.split_at(payload.len() / element_bytes * element_bytes),
+        };
+        self.reduce_whole(reducer, side, whole);
+        if !rest.is_empty() {
+            self.lane.carry[..rest.len()].copy_from_slice(rest);
+            self.lane.carry_bytes = rest.len();
+        }
+    }
+
+    fn reduce_whole(&mut self, reducer: &Reducer, side: Side, mut whole: &[u8]) {
+        let left = side == Side::Left;
+        while !whole.is_empty() {
+            let cursor = &mut self.lane.cursor;
+            let segment = self.code.segments(self.op.target)[cursor.segment];
+            let target = segment.part(cursor.offset, whole.len());
+            let incoming = &whole[..target.len];
+            match self.code.segments(self.op.operand).get(cursor.segment) {
+                Some(operand) if operand.part(cursor.offset, target.len) != target => {
+                    let operand = operand.part(cursor.offset, target.len);
+                    let (target, operand) = self.memory.pair(target, operand);
+                    reducer.combine_into(target, Some(operand), incoming, left);
+                }
+                _ => reducer.combine_into(self.memory.bytes_mut(target), None, incoming, left),
+            }
+            cursor.advance(segment.len, target.len);
+            whole = &whole[target.len..];
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The same loops compiled for several processors, and a few made by hand where the compiler does not find the
+//! instructions. Which one runs is asked of the processor once, as a [`Level`].
+//!
+//! This is the one module of the crate that holds `unsafe` code: calls of functions that need more than the least
+//! processor, and loads and stores of vectors. The portable loops of [`crate::kernel`] say what is right, and tests
+//! compare every level with them, bit for bit.
+#![allow(unsafe_code)]
+
+use crate::kernel::{self, CombineFn, Kernel};
+use coll_base::{DType, RedOp};
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use stream::{STREAM_BYTES, streamed};
+
+/// What the processor can do. A level other than the portable one exists only where the processor was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// What every processor of the architecture can do.
+    pub(crate) const PORTABLE: Level = Level(Kind::Portable);
+
+    /// The highest level of this processor.
+    pub(crate) fn best() -> Level {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if has_avx512() {
+                return Level(Kind::Avx512);
+            }
+            if has_avx2() {
+                return Level(Kind::Avx2);
+            }
+        }
+        Level::PORTABLE
+    }
+
+    /// All levels of this processor, the portable one first.
+    #[cfg(test)]
+    pub(crate) fn all() -> Vec<Level> {
+        let mut levels = vec![Level::PORTABLE];
+        #[cfg(target_arch = "x86_64")]
+        {
+            levels.extend(has_avx2().then_some(Level(Kind::Avx2)));
+            levels.extend(has_avx512().then_some(Level(Kind::Avx512)));
+        }
+        levels
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") && is_x86_feature_detected!("bmi2")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    has_avx2()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+}
+
+/// The loop of a kernel, compiled for a level.
+pub(crate) fn compiled<const N: usize, K: Kernel<N>>(level: Level) -> CombineFn {
+    match level.0 {
+        Kind::Portable => kernel::each::<N, K>,
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this kind exists only where the processor has its features.
+        Kind::Avx2 => |target, a, b| unsafe { avx2::each::<N, K>(target, a, b) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kind::Avx512 => |target, a, b| unsafe { avx512::each::<N, K>(target, a, b) },
+    }
+}
+
+/// Converts element by element, compiled for this processor.
+pub(crate) fn map<const FROM: usize, const TO: usize>(
+    level: Level,
+    from: &[u8],
+    to: &mut [u8],
+    convert: impl Fn([u8; FROM]) -> [u8; TO],
+) {
+    match level.0 {
+        Kind::Portable => kernel::map(from, to, convert),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this kind exists only where the processor has its features.
+        Kind::Avx2 => unsafe { avx2::map(from, to, convert) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kind::Avx512 => unsafe { avx512::map(from, to, convert) },
+    }
+}
+
+/// A loop made by hand, where there is one that is faster than what the compiler makes.
+pub(crate) fn hand_made(op: RedOp, dtype: DType, level: Level) -> Option<CombineFn> {
+    match level.0 {
+        Kind::Portable => None,
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 => avx2::hand_made(op, dtype),
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512 => avx512::hand_made(op, dtype),
+    }
+}
