@@ -35,4 +35,4 @@ pub use file::{ConstantsError, Tuning};
 pub use layout::{Layout, Work};
 pub use outline::{Item, ItemKind, Outline};
 pub use simulate::QUANTUM_BYTES;
-pub use slices::{CHAIN_RANKS, Slices};
+pub use slices::{Slices, chain_ranks};

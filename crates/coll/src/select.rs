@@ -10,8 +10,8 @@
 //! of the library turn with the root; what a schedule promises is asked for the root at hand.
 //!
 //! Beyond [`WHOLE_RANKS_MAX`] ranks whole plans take too long to make for a first call. There a candidate is judged by
-//! the slices of four ranks, and by how its chain of messages grows from 8 to 32 ranks; parameters keep their defaults;
-//! and what it promises is what was proved on 32 ranks or fewer.
+//! the slices of four ranks, and by how its chain of messages grows on smaller counts; parameters keep their defaults;
+//! and what it promises is what was proved on those.
 
 mod candidates;
 mod chooser;

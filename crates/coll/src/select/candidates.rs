@@ -43,6 +43,12 @@ impl Candidate {
         prove(&source, self.index(&source), &self.instance(ranks, root), &Options::default())
     }
 
+    /// Ranks in a node, if that is set.
+    pub(crate) fn local(&self) -> Option<u32> {
+        let local = self.params.iter().find(|(name, _)| name == LOCAL);
+        local.and_then(|&(_, value)| u32::try_from(value).ok())
+    }
+
     pub(crate) fn index(&self, source: &Source) -> usize {
         let at = source.schedules().iter().position(|schedule| schedule.name == self.schedule);
         at.expect("invariant: a library file declares the schedule that it is called for")

@@ -167,15 +167,15 @@ impl Chooser {
                 (None, _) if question.deterministic => Standing::Unsteady,
                 (None, us) => Standing::Rounded(taken_us / us.unwrap_or(taken_us)),
             };
-            let properties = match &member.known {
-                Known::Runs(runs) => Some(&runs.properties),
+            let runs = match &member.known {
+                Known::Runs(runs) => Some(runs),
                 Known::Not(_) => None,
             };
             all.push(Considered {
                 candidate: member.candidate.clone(),
                 predicted_us,
-                steps: properties.map(|p| p.steps),
-                sent_share: properties.map(|p| p.sent_max.to_f64()),
+                steps: runs.map(Runs::steps),
+                sent_share: runs.map(Runs::sent_share),
                 standing,
             });
         }
@@ -226,7 +226,7 @@ impl Chooser {
         // A value of a parameter that is not among those that are tried.
         if let Some(forced) = self.forced.of(operation) {
             if !members.iter().any(|member| member.candidate == *forced) {
-                members.push(super::family::member(forced.clone(), ranks, root));
+                members.push(super::family::member(forced.clone(), ranks, root, layout));
             }
         }
         let members = Arc::new(members);
