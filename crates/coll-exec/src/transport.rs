@@ -44,7 +44,7 @@ pub enum Fault {
     },
     /// Ranks make different calls under one operation number.
     #[error("{detail}")]
-    Mismatch {
+    UnlikeCalls {
         /// The operation's number.
         operation: u64,
         /// Both sides' calls, and who makes which.

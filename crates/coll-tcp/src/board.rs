@@ -154,7 +154,7 @@ impl Board {
             ToRank::Gone { rank, detail } => return self.fail(Fault::PeerLost { peer: rank, detail }),
             ToRank::Aborted { origin, reason } => return self.fail(Fault::Aborted { origin, reason }),
             ToRank::Mismatch { operation, detail } => {
-                return self.fail(Fault::Mismatch { operation, detail });
+                return self.fail(Fault::UnlikeCalls { operation, detail });
             }
             ToRank::Gathered { sequence, lengths } => match cut(body, &lengths) {
                 Some(blobs) => self.notes().gathered = Some((sequence, blobs)),

@@ -234,7 +234,7 @@ impl TcpTransport {
             }
             Some(Err(error)) => match self.explain_timeout(peers.into_iter()) {
                 // Who is late says more than that it did not connect.
-                fault @ (Fault::Late { .. } | Fault::Mismatch { .. }) => Err(fault.into()),
+                fault @ (Fault::Late { .. } | Fault::UnlikeCalls { .. }) => Err(fault.into()),
                 Fault::TimedOut { .. } => Err(error.into()),
                 fault => Err(fault.into()),
             },

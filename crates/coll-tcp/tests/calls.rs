@@ -43,7 +43,7 @@ fn different_calls_end_the_job_on_every_rank_long_before_the_time_limit() {
     });
     assert!(began.elapsed() < Duration::from_secs(3));
     for fault in faults {
-        let Fault::Mismatch { operation: 7, detail } = fault else { panic!("{fault}") };
+        let Fault::UnlikeCalls { operation: 7, detail } = fault else { panic!("{fault}") };
         expect!["rank 1 is in operation 7: broadcast, count 1024, dtype f32, root 0; ranks 0, 2-3 are in operation 7: allreduce, count 1024, dtype f32, operator sum; they differ in collective, root, operator"].assert_eq(&detail);
     }
 }
@@ -65,7 +65,7 @@ fn a_rank_that_has_gone_on_to_the_next_call_is_compared_all_the_same() {
         wait_in_ring(&mut transport)
     });
     for fault in faults {
-        let Fault::Mismatch { operation: 3, detail } = &fault else { panic!("{fault}") };
+        let Fault::UnlikeCalls { operation: 3, detail } = &fault else { panic!("{fault}") };
         assert!(detail.starts_with("rank 2 is in operation 3: barrier; ranks 0-1"), "{detail}");
     }
 }
@@ -77,12 +77,12 @@ fn who_sees_a_strange_frame_asks_and_is_told_at_once() {
         let count = if transport.rank() == 0 { "8" } else { "4" };
         transport.begin_call(Duration::from_secs(20), 1, &call(&[("collective", "scan"), ("count", count)]));
         if transport.rank() != 2 {
-            let Fault::Mismatch { .. } = wait_in_ring(&mut transport) else { panic!("calls differ") };
+            let Fault::UnlikeCalls { .. } = wait_in_ring(&mut transport) else { panic!("calls differ") };
             return;
         }
         std::thread::sleep(Duration::from_millis(100));
         let began = Instant::now();
-        let Some(Fault::Mismatch { operation: 1, detail }) = transport.explain_mismatch(0) else {
+        let Some(Fault::UnlikeCalls { operation: 1, detail }) = transport.explain_mismatch(0) else {
             panic!("calls differ")
         };
         assert!(detail.ends_with("they differ in count"), "{detail}");
