@@ -251,7 +251,6 @@ fn refuse_part(args: &RunArgs, plan: &Plan, only: Option<u32>) -> Result<(), Fai
             Err(Failure::unusable(format!("{part_words}, and does not say on which proof it rests"))
                 .help("cut it anew: `collc compile … --rank` writes the proof into it"))
         }
-        }
         Some(_) => Ok(()),
     }
 }
