@@ -3,6 +3,10 @@
 //! `cargo run --release -p coll-tcp --example speed -- [ranks]`. Each rank is a process; all talk to their two
 //! neighbours in a ring. One line for each size: time for one step (send to the next, receive from the one before; a
 //! ping-pong with two ranks), bandwidth for each direction, and calls to the system for each message.
+//!
+//! `SPEED_PIN=1` binds ranks to cores in turn (by `taskset`); `SPEED_SPIN_US`, `SPEED_BUFFER` and `SPEED_TURN` (bytes
+//! for one call) try other settings than the defaults; `SPEED_SIZES` other sizes, as a list.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::env;
 use std::process::{Command, exit};
@@ -32,7 +36,16 @@ fn launch(world: u32) -> Outcome {
     let began = Instant::now();
     let mut children = Vec::new();
     for rank in 0..world {
-        let mut command = Command::new(env::current_exe()?);
+        let program = env::current_exe()?;
+        let mut command = match env::var_os("SPEED_PIN") {
+            None => Command::new(program),
+            Some(_) => {
+                let cores = std::thread::available_parallelism()?.get() as u32;
+                let mut command = Command::new("taskset");
+                command.args(["-c", &(rank % cores).to_string()]).arg(program);
+                command
+            }
+        };
         command.env("SPEED_RANK", rank.to_string()).env("SPEED_WORLD", world.to_string());
         children.push(command.env("SPEED_ADDRESS", server.address().to_string()).spawn()?);
     }
@@ -66,18 +79,12 @@ fn rank_part(rank: u32, world: u32, address: &str) -> Outcome {
             resident_kib()
         );
     }
-    let big = if world > 4 { 4 << 20 } else { 64 << 20 };
-    for size in [8, 1 << 10, 32 << 10, 1 << 20, big] {
+    let sizes = env::var("SPEED_SIZES").unwrap_or("8,1024,32768,1048576,16777216,67108864".to_owned());
+    for size in sizes.split(',') {
+        let size: usize = size.parse()?;
         let steps = match size {
-            8 | 1024 => {
-                if world > 8 {
-                    500
-                } else {
-                    20_000
-                }
-            }
-            _ if size < 1 << 20 => 2000,
-            _ => ((1usize << 30) / size / world as usize).clamp(4, 400),
+            0..=1024 => 10_000 / world as usize,
+            _ => ((1usize << 29) / size / world as usize).clamp(4, 1000),
         };
         let mut run = Run { transport: &mut transport, next, before, turn };
         run.measure(size, steps)?;
