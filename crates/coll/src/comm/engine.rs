@@ -162,7 +162,16 @@ impl Engine {
 
     pub(crate) fn failure(&self, call: String, fault: Fault) -> Failure {
         let rank = self.rank;
-        Failure { rank, operation: None, call, schedule: None, place: None, other_call_of: None, fault }
+        Failure {
+            rank,
+            operation: None,
+            call,
+            schedule: None,
+            place: None,
+            other_call_of: None,
+            call_before: None,
+            fault,
+        }
     }
 
     /// Gives every rank a blob and takes one of each.
@@ -174,7 +183,10 @@ impl Engine {
 
     /// Ends the communicator, on all ranks, with what failed.
     #[cold]
-    pub(crate) fn fail(&mut self, failure: Failure, noted: Option<u64>) -> CommError {
+    pub(crate) fn fail(&mut self, mut failure: Failure, noted: Option<u64>) -> CommError {
+        if failure.other_call_of.is_some() {
+            failure.call_before = noted.and_then(|noted| self.record.before(noted));
+        }
         let error = CommError::Failed(Arc::new(failure));
         let words = error.to_string();
         if let Some(noted) = noted {

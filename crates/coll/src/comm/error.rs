@@ -86,6 +86,9 @@ pub struct Failure {
     pub place: Option<Place>,
     /// The rank that was found to make another call here.
     pub other_call_of: Option<u32>,
+    /// Where calls differ, the call before this one: a rank that only sends in a call may be through with it before it shows
+    /// that the others made another.
+    pub call_before: Option<String>,
     /// What happened.
     pub fault: Fault,
 }
@@ -124,6 +127,7 @@ impl Failure {
             schedule: Some(error.name),
             place: error.place.map(|place| *place),
             other_call_of: wires::other_call(&error.fault),
+            call_before: None,
             fault: error.fault,
         }
     }
@@ -145,10 +149,11 @@ impl fmt::Display for Failure {
         }
         match self.other_call_of {
             Some(peer) => {
-                write!(
-                    f,
-                    ": rank {peer} makes another call here; do all ranks make the same calls, in one order?"
-                )
+                write!(f, ": rank {peer} makes another call here")?;
+                if let Some(before) = &self.call_before {
+                    write!(f, " (before it this rank made operation {before})")?;
+                }
+                f.write_str("; do all ranks make the same calls, in one order?")
             }
             None => write!(f, ": {}", self.fault),
         }

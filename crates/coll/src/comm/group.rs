@@ -107,7 +107,7 @@ impl Engine {
         }
         drop(held);
         ran.map_err(|failed| {
-            let Failed { error, call, noted } = failed;
+            let Failed { error, call, noted } = *failed;
             self.fail(Failure::of_run(error, call), Some(noted))
         })
     }
@@ -120,7 +120,7 @@ struct Failed {
     noted: u64,
 }
 
-fn run(wires: &mut Wires, members: &mut [Member<'_>]) -> Result<(), Failed> {
+fn run(wires: &mut Wires, members: &mut [Member<'_>]) -> Result<(), Box<Failed>> {
     let mut turns = Turns::default();
     for (number, member) in members.iter().enumerate() {
         turns.queue(number, &member.entry.ends);
@@ -165,9 +165,9 @@ fn run(wires: &mut Wires, members: &mut [Member<'_>]) -> Result<(), Failed> {
     Ok(())
 }
 
-fn failed(error: RunError, about: &[(Arc<crate::comm::words::CallWords>, u64)], number: usize) -> Failed {
+fn failed(error: RunError, about: &[(Arc<crate::comm::words::CallWords>, u64)], number: usize) -> Box<Failed> {
     let (call, noted) = &about[number];
-    Failed { error, call: call.text.clone(), noted: *noted }
+    Box::new(Failed { error, call: call.text.clone(), noted: *noted })
 }
 
 /// Whose turn it is in each direction of each link.

@@ -85,6 +85,13 @@ impl Record {
         }
     }
 
+    /// The collective call before one, with its number.
+    pub(crate) fn before(&self, number: u64) -> Option<String> {
+        let earlier = self.notes().filter(|&(earlier, _)| earlier < number);
+        let collective = earlier.filter(|(_, note)| !note.key.what.is_between_two()).last();
+        collective.map(|(_, note)| format!("{}, {}", note.operation, note.call.text))
+    }
+
     fn note(&mut self, number: u64) -> Option<&mut Note> {
         if self.capacity == 0 || self.begun - number > self.capacity as u64 {
             return None;
