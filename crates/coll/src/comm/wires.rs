@@ -69,8 +69,7 @@ impl Wires {
         self.tcp_mut().begin(limit);
         // A frame has no room for a call's fingerprint but its generation's, which is free: connections belong to one
         // generation from the start.
-        let [a, b, c, d, ..] = call.fingerprint;
-        RunOptions { generation: u32::from_le_bytes([a, b, c, d]), operation }
+        RunOptions { generation: 0, operation, fingerprint: call.fingerprint }
     }
 
     /// Gives a small blob to every rank and takes one of each, by rank. Every rank must come.
