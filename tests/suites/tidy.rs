@@ -227,3 +227,22 @@ fn unsafe_code_stands_in_few_files_and_says_why_it_is_safe() {
         }
     }
 }
+
+/// What the table of known faults says is tested in a suite is there under its number.
+#[test]
+fn the_table_of_known_faults_is_true() {
+    let text = read(&root().join("docs/testing.md"));
+    let rows = text.lines().filter(|line| line.starts_with("| B"));
+    let mut looked_up = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        for suite in cells[3].split('`').filter(|word| word.ends_with(".rs") && !word.contains("claims")) {
+            let code = read(&root().join("tests/suites").join(suite)).to_ascii_lowercase();
+            for number in cells[1].split(", ").map(str::to_ascii_lowercase) {
+                assert!(code.contains(&number), "{number} is not in {suite}");
+                looked_up += 1;
+            }
+        }
+    }
+    assert!(looked_up > 30, "only {looked_up} rows were looked up");
+}
