@@ -178,7 +178,13 @@ mod tests {
     use std::time::Duration;
 
     fn peer(rank: u32, listen: SocketAddr) -> Entry {
-        let contact = Contact { listen, advertise: vec![], control_ip: listen.ip(), host: Host::here() };
+        let contact = Contact {
+            listen,
+            advertise: vec![],
+            control_ip: listen.ip(),
+            host: Host::here(),
+            chosen: vec![],
+        };
         Entry { rank, contact, observed_ip: listen.ip(), beside_server: true }
     }
 
