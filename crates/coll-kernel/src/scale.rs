@@ -2,7 +2,7 @@
 
 use crate::element::{Element, F8E4M3, F8E5M2};
 use crate::number::Number;
-use crate::simd::{self, Level};
+use crate::simd::{self, Level, Scaling};
 use coll_base::DType;
 
 /// A factor for elements of a type.
@@ -48,16 +48,8 @@ impl Scale {
             DType::U64 => self.scaled::<8, u64>(input, working),
             DType::F8E4M3 => self.scaled::<1, F8E4M3>(input, working),
             DType::F8E5M2 => self.scaled::<1, F8E5M2>(input, working),
-            DType::F16 => {
-                let factor = self.factor as f32;
-                simd::map_f16(Level::best(), input, working, |x| x * factor);
-            }
-            DType::Bf16 => {
-                let factor = self.factor as f32;
-                simd::map_bf16(Level::best(), input, working, |x| x * factor);
-            }
             DType::F64 => self.scaled::<8, f64>(input, working),
-            _ => self.scaled::<4, f32>(input, working),
+            dtype => simd::scale(dtype, Level::best(), input, working, Scaling::Times(self.factor as f32)),
         }
     }
 
