@@ -78,7 +78,8 @@ struct Memory {
 
 /// Runs a plan's ranks in a world and judges every element.
 pub fn run_world(plan: &Plan, case: &Case) -> Result<(), String> {
-    let reducer = case.operator.reducer(case.dtype).map_err(|error| error.to_string())?;
+    let (reducer, _) = case.operator.compiled(case.dtype, true).map_err(|error| error.to_string())?;
+    let reference = case.operator.reducer(case.dtype).map_err(|error| error.to_string())?;
     let counts = plan.contract.counts(case.elements).map_err(|error| error.to_string())?;
     let near_one = case.operator.builtin() == Some(RedOp::Prod);
     let inputs = Inputs { seed: case.seed, dtype: case.dtype, near_one };
@@ -118,7 +119,7 @@ pub fn run_world(plan: &Plan, case: &Case) -> Result<(), String> {
         counts: &counts,
         inputs,
         op: case.operator.builtin(),
-        reducer: &reducer,
+        reducer: &reference,
     };
     let mut digests = std::collections::BTreeMap::new();
     for (rank, buffers) in memories.iter().enumerate() {
