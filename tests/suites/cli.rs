@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 fn collc(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
     command.args(arguments).current_dir(root());
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_TOKEN"] {
+    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_TOKEN", "COLLC_JIT"] {
         command.env_remove(variable);
     }
     command
@@ -298,6 +298,42 @@ fn list_names_costs() {
     let output = stdout(&run(&["list"]));
     assert!(output.contains("allreduce.ring") && output.contains("2 (n-1) α"), "{output}");
     assert!(!stdout(&run(&["list", "reducescatter"])).contains("allreduce.ring"));
+}
+
+#[test]
+fn a_users_operator_runs_as_machine_code_unless_asked_otherwise() {
+    let arguments = [
+        "run",
+        "examples/absmax.coll",
+        "--ranks",
+        "2",
+        "--bytes",
+        "4100",
+        "--iters",
+        "1",
+        "--format",
+        "json",
+    ];
+    let with = |jit: &str| collc(&arguments).env("COLLC_JIT", jit).output().expect("collc starts");
+    for (output, code, reason) in [
+        (run(&arguments), "native", None),
+        (with("on"), "native", None),
+        (with("off"), "interpreted", Some("asked")),
+    ] {
+        let row = json(&output);
+        assert_eq!((&row["ok"], &row["operator_code"]), (&true.into(), &code.into()), "{row}");
+        let told = row["operator_code_reason"].as_str();
+        assert_eq!(told.is_some(), reason.is_some(), "{row}");
+        assert!(told.unwrap_or_default().contains(reason.unwrap_or_default()), "{row}");
+    }
+    let text = stdout(&collc(&arguments[..8]).env("COLLC_JIT", "off").output().expect("collc starts"));
+    assert!(text.contains("\noperator absmax was interpreted: it was asked for\n"), "{text}");
+    let row = json(&run(&["run", RING, "--ranks", "2", "--bytes", "64", "--iters", "1", "--format", "json"]));
+    assert!(row["operator_code"].is_null(), "{row}");
+
+    let output = with("maybe");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("the environment's COLLC_JIT is `maybe`"), "{}", stderr(&output));
 }
 
 #[test]
