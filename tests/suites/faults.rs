@@ -3,9 +3,11 @@
 
 mod support;
 
+use coll::select::{Chooser, Question};
 use coll::trial::Operator;
 use coll::{Instance, Outcome, Source, library};
 use coll_base::{DType, RedOp};
+use coll_cost::Tuning;
 use coll_exec::{Binding, Bound};
 use coll_kernel::Reducer;
 use coll_kernel::oracle::{self, Scalar};
@@ -111,6 +113,7 @@ fn values(dtype: DType, bytes: &[u8]) -> Vec<f64> {
     let number = |element: &[u8]| match oracle::read(dtype, element).expect("a whole element") {
         Scalar::Float(value) => value,
         Scalar::Int(value) => value as f64,
+        other => panic!("{other:?} is no plain number"),
     };
     bytes.chunks(width).map(number).collect()
 }
@@ -223,6 +226,7 @@ fn b042_ranks_as_threads_of_one_process() {
         counts: plan.contract.counts(100).expect("it divides"),
         dtype: DType::I32,
         operator: Operator::Builtin(RedOp::Sum),
+        native: true,
         reduces: plan.reduces,
         warmup: 0,
         iters: 200,
@@ -295,17 +299,16 @@ fn b105_four_mistakes_are_four_errors() {
 /// B108: what is taken for an operation by default applies to every rank count and root.
 #[test]
 fn b108_a_default_applies_wherever_it_is_taken() {
+    let chooser = Chooser::new(Tuning::default());
     for operation in coll::OPERATIONS {
         for ranks in 1..=64 {
-            let schedule = coll::default_schedule(operation, ranks).expect("there is one");
-            let source = Source::builtin(operation, schedule).expect("it is in the library");
-            let at = source.schedules().iter().position(|info| info.name == schedule).expect("declared");
             for root in [0, ranks / 2, ranks - 1] {
-                let instance = Instance { ranks, root, params: Vec::new() };
-                assert!(
-                    source.module.instantiate(at, &instance).is_ok(),
-                    "{operation}.{schedule} on {ranks} ranks"
-                );
+                let question = Question { root, ..Question::new(operation, ranks, 1 << 20) };
+                let chosen = chooser.choose(&question).expect("there is one").candidate;
+                let source = chosen.source();
+                let at = source.schedules().iter().position(|info| info.name == chosen.schedule).expect("declared");
+                let instance = Instance { ranks, root, params: chosen.params.clone() };
+                assert!(source.module.instantiate(at, &instance).is_ok(), "{chosen} on {ranks} ranks");
             }
         }
     }
@@ -336,12 +339,12 @@ fn b110_every_combination_is_right_or_refused() {
 /// drawn at random.
 #[test]
 fn b111_every_collective_after_every_other() {
-    let seed = seed();
+    let (seed, chooser) = (seed(), Chooser::new(Tuning::default()));
     let plans: Vec<Plan> = coll::OPERATIONS
         .iter()
-        .map(|operation| {
-            let schedule = coll::default_schedule(operation, 4).expect("there is one");
-            plan(&format!("{operation}.{schedule}"), 4)
+        .map(|&operation| {
+            let chosen = chooser.choose(&Question::new(operation, 4, 1 << 10)).expect("there is one");
+            plan(&chosen.candidate.name(), 4)
         })
         .collect();
     let run = |row: &[(usize, u64)], seed: u64| {
