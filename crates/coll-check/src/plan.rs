@@ -85,7 +85,12 @@ pub fn prove(plan: &Plan) -> PlanProof {
 /// What a plan claims and its proof does not bear out.
 fn unfounded(claimed: Claims, found: Claims) -> Vec<Diagnostic> {
     let claims = [
-        (claimed.ordered, found.ordered, "ordered", "every reduction with its operands in the contract's order"),
+        (
+            claimed.ordered,
+            found.ordered,
+            "ordered",
+            "every reduction with its operands in the contract's order",
+        ),
         (
             claimed.same_reduction_tree,
             found.same_reduction_tree,

@@ -74,7 +74,8 @@ impl Code {
         let mut owner = Owner(Some(JITModule::new(builder)));
         let mut functions = [None; 3];
         for (function, body) in functions.iter_mut().zip(bodies) {
-            *function = body.as_ref().map(|body| define(owner.module(), machine, element, body)).transpose()?;
+            *function =
+                body.as_ref().map(|body| define(owner.module(), machine, element, body)).transpose()?;
         }
         owner.module().finalize_definitions()?;
         let [combine, given, ensure] = functions.map(|function| {
@@ -221,9 +222,7 @@ mod tests {
 
         fn finalize(&mut self, branch_protection: BranchProtection) -> ModuleResult<()> {
             match self.refuses_execution {
-                true => Err(ModuleError::Backend(
-                    io::Error::from(io::ErrorKind::PermissionDenied).into(),
-                )),
+                true => Err(ModuleError::Backend(io::Error::from(io::ErrorKind::PermissionDenied).into())),
                 false => self.inner.finalize(branch_protection),
             }
         }

@@ -100,7 +100,11 @@ impl<'f> Emitter<'_, 'f> {
 
     fn truth(&mut self, holds: bool) -> Value {
         let (all, bits) = (if holds { u64::MAX } else { 0 }, self.bits());
-        if self.lanes == 1 { self.ins().iconst(types::I8, i64::from(holds)) } else { self.integers(bits, all) }
+        if self.lanes == 1 {
+            self.ins().iconst(types::I8, i64::from(holds))
+        } else {
+            self.integers(bits, all)
+        }
     }
 
     fn constant(&mut self, constant: Constant) -> Value {
@@ -151,11 +155,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     fn widened(&self, scalar: Type) -> Type {
-        if self.lanes == 1 {
-            scalar
-        } else {
-            scalar.by(self.lanes).expect("invariant: vectors are 16 bytes")
-        }
+        if self.lanes == 1 { scalar } else { scalar.by(self.lanes).expect("invariant: vectors are 16 bytes") }
     }
 
     pub(crate) fn ins(&mut self) -> cranelift_frontend::FuncInstBuilder<'_, 'f> {

@@ -8,7 +8,9 @@ use crate::element::{Element, Storage};
 use crate::emit::Emitter;
 use crate::lower::Body;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{AbiParam, FuncRef, Function, InstBuilder, MemFlags, Signature, Type, Value, types};
+use cranelift_codegen::ir::{
+    AbiParam, FuncRef, Function, InstBuilder, MemFlags, Signature, Type, Value, types,
+};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 

@@ -136,11 +136,9 @@ impl Lowering<'_> {
             }
             Expr::Unary(op, x) => Node::Unary(*op, self.number(x, depth)?),
             Expr::Binary(op, x, y) => self.binary(*op, x, y, depth)?,
-            Expr::If(condition, x, y) => Node::Select(
-                self.truth(condition, depth)?,
-                self.number(x, depth)?,
-                self.number(y, depth)?,
-            ),
+            Expr::If(condition, x, y) => {
+                Node::Select(self.truth(condition, depth)?, self.number(x, depth)?, self.number(y, depth)?)
+            }
         };
         if self.nodes.len() == NODES_MAX {
             return Err(JitError::Large { max: NODES_MAX });

@@ -67,8 +67,7 @@ impl Machine {
         for (name, value) in chosen {
             flags.set(name, value).map_err(|error| refuse(error.to_string()))?;
         }
-        let isa =
-            builder.finish(settings::Flags::new(flags)).map_err(|error| refuse(error.to_string()))?;
+        let isa = builder.finish(settings::Flags::new(flags)).map_err(|error| refuse(error.to_string()))?;
         let has = |name| isa.isa_flags().iter().any(|flag| flag.name == name && flag.as_bool() == Some(true));
         let vectors = cfg!(target_arch = "aarch64") || has("has_sse41") && has("has_ssse3");
         Ok(Machine { isa, vectors })

@@ -29,7 +29,9 @@ pub(crate) fn interpreter(
         DType::Bf16 => Interpreter::<2, Bf16>::boxed(operator, params),
         DType::F32 => Interpreter::<4, f32>::boxed(operator, params),
         DType::F64 => Interpreter::<8, f64>::boxed(operator, params),
-        DType::Bool => Err("a user's operator computes numbers; `land`, `lor` and `lxor` are built in".into()),
+        DType::Bool => {
+            Err("a user's operator computes numbers; `land`, `lor` and `lxor` are built in".into())
+        }
         DType::C64 | DType::C128 => {
             Err("a user's operator computes real numbers; `sum` and `prod` are built in".into())
         }

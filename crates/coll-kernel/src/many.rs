@@ -6,11 +6,7 @@ const BLOCK_BYTES: usize = 4 << 10;
 
 /// Combines all operands block by block with `combine`, which takes a target, the left operand unless it is the target,
 /// and the right one. No operand leaves the target as it is; one is copied.
-pub(crate) fn many(
-    target: &mut [u8],
-    operands: &[&[u8]],
-    combine: impl Fn(&mut [u8], Option<&[u8]>, &[u8]),
-) {
+pub(crate) fn many(target: &mut [u8], operands: &[&[u8]], combine: impl Fn(&mut [u8], Option<&[u8]>, &[u8])) {
     match operands {
         [] => {}
         [only] => target.copy_from_slice(only),

@@ -96,8 +96,7 @@ mod tests {
     fn nearest(x: f64, value: impl Fn(u8) -> Option<f64>) -> u8 {
         let finite = (0..0x80u8).filter(|&byte| value(byte).is_some_and(f64::is_finite));
         let error = |byte: u8| (value(byte).unwrap() - x.abs()).abs();
-        let best =
-            finite.min_by(|&a, &b| error(a).total_cmp(&error(b)).then((a & 1).cmp(&(b & 1)))).unwrap();
+        let best = finite.min_by(|&a, &b| error(a).total_cmp(&error(b)).then((a & 1).cmp(&(b & 1)))).unwrap();
         best | if x.is_sign_negative() { 0x80 } else { 0 }
     }
 

@@ -209,7 +209,11 @@ fn located(op: RedOp, leaves: &[Scalar]) -> Option<Expected> {
     for &leaf in leaves {
         let better = match (best, leaf) {
             (Scalar::IntAt(x, i), Scalar::IntAt(y, j)) => {
-                if x == y { j < i } else { (y > x) == greatest }
+                if x == y {
+                    j < i
+                } else {
+                    (y > x) == greatest
+                }
             }
             (Scalar::FloatAt(x, i), Scalar::FloatAt(y, j)) => match (x.is_nan(), y.is_nan()) {
                 (true, false) => false,

@@ -48,12 +48,16 @@ impl Reducer {
         table::how(op, dtype).map_err(|reason| refuse(reason.into()))?;
         let combine = table::combine(op, dtype, Level::best());
         let kind = match (op, params) {
-            (RedOp::PremulSum, [factor]) => Kind::Scaled(combine, Scale::new(dtype, *factor).map_err(refuse)?),
+            (RedOp::PremulSum, [factor]) => {
+                Kind::Scaled(combine, Scale::new(dtype, *factor).map_err(refuse)?)
+            }
             (RedOp::PremulSum, _) => {
                 let found = params.len();
                 return Err(refuse(format!("it has 1 parameter, `factor`, and {found} values are given")));
             }
-            (_, [_, ..]) => return Err(refuse(format!("it has no parameters, and {} values are given", params.len()))),
+            (_, [_, ..]) => {
+                return Err(refuse(format!("it has no parameters, and {} values are given", params.len())));
+            }
             (RedOp::Avg, []) => Kind::Average(combine),
             (_, []) => Kind::Builtin(combine),
         };
@@ -170,7 +174,9 @@ impl Reducer {
             Kind::Builtin(combine) | Kind::Average(combine) | Kind::Scaled(combine, _) => {
                 many(target, operands, combine);
             }
-            Kind::User { code, .. } => many(target, operands, |target, a, b| code.combine(target, a, Some(b))),
+            Kind::User { code, .. } => {
+                many(target, operands, |target, a, b| code.combine(target, a, Some(b)))
+            }
         }
     }
 

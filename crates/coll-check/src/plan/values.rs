@@ -10,9 +10,9 @@
 //! must find the cell unwritten, or holding just the leaf; any other read must find it written.
 
 use super::codes::{OVERWRITTEN, READS_NOTHING};
+use super::likeness::Likeness;
 use super::pairing::Messages;
 use super::sums::{SPOILT, Sums, Symbol};
-use super::likeness::Likeness;
 use super::verdict::{Judge, wrong_end};
 use super::whole::{NONE, OpKey, TOLD_MAX, Whole};
 use coll_base::Diagnostic;

@@ -131,7 +131,9 @@ fn what_is_written_past_the_caches_is_the_same() {
     for (size, dtype) in [(4, DType::F32), (16, DType::C128), (1, DType::U8), (16, DType::I64)] {
         let op = if dtype == DType::I64 { RedOp::Avg } else { RedOp::Sum };
         let combine = table::combine(op, dtype, Level::best());
-        for (length, offset) in [(0, 0), (48, 1), (4096, 0), (4096, 16), (40_000, 16), (40_000, 3), (70_000, 48)] {
+        for (length, offset) in
+            [(0, 0), (48, 1), (4096, 0), (4096, 16), (40_000, 16), (40_000, 3), (70_000, 48)]
+        {
             let length = length / size * size;
             let (a, b) = (bytes(1, length + 64), bytes(2, length + 64));
             let (mut due, mut found) = (vec![0; length + 64], vec![0; length + 64]);

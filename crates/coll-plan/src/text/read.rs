@@ -8,8 +8,8 @@ use super::token::{Cursor, Read, TextError};
 use super::write::class_of;
 use crate::bytes::FORMAT_VERSION;
 use crate::{
-    Action, Claims, Lane, Line, Op, OpId, Plan, Proof, RankPlan, Reference, Region, Run, Shape, SlotDecl, Store,
-    Wait,
+    Action, Claims, Lane, Line, Op, OpId, Plan, Proof, RankPlan, Reference, Region, Run, Shape, SlotDecl,
+    Store, Wait,
 };
 use coll_base::Fraction;
 use coll_contract::Contract;
@@ -177,7 +177,8 @@ impl Reader {
 
     fn finish(self, last: u32) -> Read<Plan> {
         let found = "the end of the text".to_string();
-        let missing = |what: &str| TextError { line: last, column: 1, expected: what.into(), found: found.clone() };
+        let missing =
+            |what: &str| TextError { line: last, column: 1, expected: what.into(), found: found.clone() };
         if !self.begun {
             return Err(missing(&format!("`plan {FORMAT_VERSION}`")));
         }

@@ -65,7 +65,9 @@ fn errors_name_the_line_and_what_was_due() {
     refused(
         "op4 copy",
         "op5 copy",
-        expect!["line 28, column 5: expected `op4`, as operations are numbered in order, found `op5` [E0660]"],
+        expect![
+            "line 28, column 5: expected `op4`, as operations are numbered in order, found `op5` [E0660]"
+        ],
     );
     refused(
         "data.in[0:0..1] to",
@@ -73,11 +75,17 @@ fn errors_name_the_line_and_what_was_due() {
         expect!["line 23, column 14: expected a buffer of the contract: `data`, found `date` [E0660]"],
     );
     refused("to r1", "to 1", expect!["line 23, column 33: expected a rank such as `r0`, found `1` [E0660]"]);
-    refused("; step 0 line 0", "", expect!["line 23, column 46: expected `;`, found the end of the line [E0660]"]);
+    refused(
+        "; step 0 line 0",
+        "",
+        expect!["line 23, column 46: expected `;`, found the end of the line [E0660]"],
+    );
     refused(
         "cuts equal 2",
         "cuts equal 99999999999999999999",
-        expect!["line 7, column 12: expected a number of pieces below 2^64, found `99999999999999999999` [E0660]"],
+        expect![
+            "line 7, column 12: expected a number of pieces below 2^64, found `99999999999999999999` [E0660]"
+        ],
     );
     refused(
         "\"pair.coll\" 3",

@@ -72,7 +72,7 @@ fn way_out(code: Code) -> &'static str {
         }
         codes::HEADER => {
             "cuts ascend from 0 to 1, channels are at least 1, the root is a rank; leave `origin` and `proof` as the compiler wrote them"
-        },
+        }
         codes::RANK_TABLE => {
             "lanes follow each other and cover the operations; runs stay within their tables"
         }

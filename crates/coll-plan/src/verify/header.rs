@@ -1,8 +1,8 @@
 //! The plan's header: cuts, channels, root, proof, and that every rank's part is there.
 
 use super::PlanError;
-use crate::{Plan, Proof, Reference};
 use crate::codes::{HEADER, RANK_TABLE};
+use crate::{Plan, Proof, Reference};
 use coll_base::Fraction;
 
 /// More connections than this for one pair of ranks are a mistake, not a plan.
@@ -67,7 +67,9 @@ fn proof(plan: &Plan) -> Result<(), PlanError> {
     let due = Reference::hash_of(origin, &reference.counts);
     match due == reference.hash {
         true => Ok(()),
-        false => Err(wrong("proof", format!("`{due}`, of its origin and counts"), format!("`{}`", reference.hash))),
+        false => {
+            Err(wrong("proof", format!("`{due}`, of its origin and counts"), format!("`{}`", reference.hash)))
+        }
     }
 }
 

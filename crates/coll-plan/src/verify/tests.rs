@@ -51,8 +51,10 @@ fn proofs() {
         verify(&changed).expect_err("the change does harm").to_string()
     };
     let with = |counts: Vec<(u32, u32)>| Some(Proof::Reference(Reference::new(&origin, counts)));
-    expect!["origin: expected what the slice was made from, as it is proved by reference, found none [E0651]"]
-        .assert_eq(&refused(&|p| p.origin = None));
+    expect![
+        "origin: expected what the slice was made from, as it is proved by reference, found none [E0651]"
+    ]
+    .assert_eq(&refused(&|p| p.origin = None));
     expect!["origin: expected 64 hexadecimal digits, or none, found `12` [E0651]"]
         .assert_eq(&refused(&|p| p.origin = Some("12".into())));
     expect!["proof.counts: expected at least one rank count, found none [E0651]"]
@@ -67,7 +69,10 @@ fn proofs() {
             "proof: expected the hash of the plan, or none: only a slice is proved by reference, found a proof by reference [E0651]"
         ],
     );
-    check(|p| p.reduces = false, expect!["reduces: expected true, as the contract's values say, found false [E0651]"]);
+    check(
+        |p| p.reduces = false,
+        expect!["reduces: expected true, as the contract's values say, found false [E0651]"],
+    );
 }
 
 /// A whole plan that says which hash was proved has that hash, or has been changed since.

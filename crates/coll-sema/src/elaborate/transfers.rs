@@ -94,7 +94,10 @@ impl<'m> Elaborator<'m> {
             let mut writes = Vec::new();
             self.runs(frame, transfer, target, (ends.to, to), &mut writes)?;
             reads = self.unknown(frame, source, from, &writes);
-            return reads.iter().zip(&writes).try_for_each(|(read, write)| self.emit(transfer, ends, *read, *write));
+            return reads
+                .iter()
+                .zip(&writes)
+                .try_for_each(|(read, write)| self.emit(transfer, ends, *read, *write));
         }
         self.runs(frame, transfer, source.clone(), (ends.from, from), &mut reads)?;
         if let (Storage::Scratch(scratch), Kind::Move) = (target.0.storage, transfer.kind) {
