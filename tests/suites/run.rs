@@ -170,7 +170,7 @@ fn a_plan_with_operands_turned_round_is_not_ordered() {
     use coll_plan::Action;
     let entry = coll::library::entry("scan", "doubling").expect("it is in the library");
     let plan = library_plan(&entry, 5, 0).expect("it applies");
-    assert!(coll_check::plan::prove(&plan).ordered);
+    assert!(plan.claims.ordered && coll_check::plan::prove(&plan).claims.ordered);
     let mut turned_round = 0;
     for rank in 0..5 {
         for op in 0..plan.ranks[rank].ops.len() {
@@ -180,7 +180,14 @@ fn a_plan_with_operands_turned_round_is_not_ordered() {
                 _ => continue,
             }
             let proof = coll_check::plan::prove(&turned);
-            assert!(proof.diagnostics.is_empty() && !proof.ordered, "rank {rank}, op {op}");
+            assert_eq!(
+                proof.diagnostics.first().map(|told| told.code.0),
+                Some("E0612"),
+                "rank {rank}, op {op}"
+            );
+            turned.claims.ordered = false;
+            let proof = coll_check::plan::prove(&turned);
+            assert!(proof.diagnostics.is_empty() && !proof.claims.ordered, "rank {rank}, op {op}");
             turned_round += 1;
         }
     }

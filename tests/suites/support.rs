@@ -2,13 +2,14 @@
 #![allow(dead_code, unreachable_pub, clippy::print_stdout)]
 
 use coll::library::Entry;
-use coll::trial::{Inputs, Judge, Operator};
+use coll::trial::{Inputs, Judge, Operator, RunMemory, placements};
 use coll::{Instance, Outcome, Source};
 use coll_base::{DType, RedOp};
-use coll_contract::{BufferRole, Leaf};
 use coll_exec::world::World;
-use coll_exec::{Binding, Bound, BufferMemory, Placement};
+use coll_exec::{Binding, Bound};
+use coll_kernel::Reducer;
 use coll_plan::Plan;
+use std::ops::Range;
 
 /// What a plan is run on.
 #[derive(Clone, Debug)]
@@ -69,132 +70,105 @@ pub fn library_plan(entry: &Entry, ranks: u32, root: u32) -> Option<Plan> {
     }
 }
 
-/// One rank's memory for one buffer: input and output, or in place output alone.
-struct Memory {
-    placement: Placement,
-    input: Vec<u8>,
-    output: Vec<u8>,
+/// One plan's ranks, bound and with memory, ready to run in a world.
+pub struct Call<'p> {
+    plan: &'p Plan,
+    case: Case,
+    reducer: Reducer,
+    counts: Vec<u64>,
+    bounds: Vec<Bound>,
+    memory: Vec<RunMemory<'p>>,
+}
+
+impl<'p> Call<'p> {
+    pub fn new(plan: &'p Plan, case: &Case) -> Result<Call<'p>, String> {
+        let reducer = case.operator.reducer(case.dtype).map_err(|error| error.to_string())?;
+        let counts = plan.contract.counts(case.elements).map_err(|error| error.to_string())?;
+        let element_size_bytes = case.dtype.size_bytes();
+        let placements = placements(&plan.contract, case.in_place);
+        let bind = |rank| {
+            Bound::new(Binding {
+                plan,
+                rank,
+                counts: &counts,
+                element_size_bytes,
+                reducer: plan.reduces.then_some(&reducer),
+                placements: &placements,
+            })
+        };
+        let bounds = (0..plan.world()).map(bind).collect::<Result<_, _>>();
+        let bounds = bounds.map_err(|error| error.to_string())?;
+        let memory = |rank| RunMemory::new(&plan.contract, rank, &counts, element_size_bytes, case.in_place);
+        let memory: Result<Vec<_>, _> = (0..plan.world()).map(memory).collect();
+        let memory = memory.map_err(|error| format!("{error:?}"))?;
+        Ok(Call { plan, case: case.clone(), reducer, counts, bounds, memory })
+    }
+
+    fn inputs(&self) -> Inputs {
+        let near_one = self.case.operator.builtin() == Some(RedOp::Prod);
+        Inputs { seed: self.case.seed, dtype: self.case.dtype, near_one }
+    }
+
+    /// Runs operations with these numbers and judges what the last leaves.
+    pub fn run(&mut self, world: &mut World, operations: Range<u64>) -> Result<(), String> {
+        let inputs = self.inputs();
+        self.memory.iter_mut().for_each(|memory| memory.fill(&inputs, false));
+        let untouched: Vec<Vec<Vec<u8>>> =
+            self.memory.iter().map(|memory| memory.inputs().map(<[u8]>::to_vec).collect()).collect();
+        let mut buffers: Vec<_> = self.memory.iter_mut().map(RunMemory::bound).collect();
+        for ended in world.run(&mut self.bounds, &mut buffers, operations) {
+            ended.map_err(|error| error.to_string())?;
+        }
+        drop(buffers);
+        self.judge()?;
+        let changed = |(memory, before): (&RunMemory<'_>, &Vec<Vec<u8>>)| {
+            memory.inputs().zip(before).any(|(now, before)| now != before)
+        };
+        match self.memory.iter().zip(&untouched).position(changed) {
+            Some(rank) if self.case.check_inputs => Err(format!("rank {rank}: its input was changed")),
+            _ => Ok(()),
+        }
+    }
+
+    fn judge(&self) -> Result<(), String> {
+        let judge = Judge {
+            contract: &self.plan.contract,
+            counts: &self.counts,
+            inputs: self.inputs(),
+            op: self.case.operator.builtin(),
+            reducer: &self.reducer,
+        };
+        let mut digests = std::collections::BTreeMap::new();
+        for (rank, memory) in self.memory.iter().enumerate() {
+            let outputs = memory.outputs();
+            let outputs: Vec<&[u8]> = outputs.iter().map(|output| &output[..]).collect();
+            let verdict = judge.verdict(rank as u32, &outputs);
+            if let Some(first) = verdict.first {
+                return Err(format!("{} elements are wrong: {first}", verdict.wrong));
+            }
+            for (key, digest) in verdict.digests {
+                if *digests.entry(key).or_insert(digest) != digest && self.case.same_bits {
+                    return Err(format!("rank {rank} has other bits than a rank before it"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of every rank's ensured blocks, buffer after buffer.
+    pub fn results(&self) -> Vec<Vec<u8>> {
+        self.memory.iter().map(|memory| memory.outputs().concat()).collect()
+    }
+}
+
+/// A world with links as the case has them.
+pub fn world(case: &Case) -> World {
+    World::new(case.seed).link_bytes(case.link_bytes).piece_bytes_max(case.link_bytes.max(7))
 }
 
 /// Runs a plan's ranks in a world and judges every element.
 pub fn run_world(plan: &Plan, case: &Case) -> Result<(), String> {
-    let reducer = case.operator.reducer(case.dtype).map_err(|error| error.to_string())?;
-    let counts = plan.contract.counts(case.elements).map_err(|error| error.to_string())?;
-    let near_one = case.operator.builtin() == Some(RedOp::Prod);
-    let inputs = Inputs { seed: case.seed, dtype: case.dtype, near_one };
-    let placement = |role| match role {
-        BufferRole::InOut if case.in_place => Placement::InPlace,
-        _ => Placement::Separate,
-    };
-    let placements: Vec<Placement> =
-        plan.contract.buffers.iter().map(|buffer| placement(buffer.role)).collect();
-    let bind = |rank| {
-        Bound::new(Binding {
-            plan,
-            rank,
-            counts: &counts,
-            element_size_bytes: case.dtype.size_bytes(),
-            reducer: plan.contract.reduces().then_some(&reducer),
-            placements: &placements,
-        })
-    };
-    let mut bounds: Vec<Bound> =
-        (0..plan.world()).map(bind).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let mut world = World::new(case.seed).link_bytes(case.link_bytes).piece_bytes_max(case.link_bytes.max(7));
     // In place an operation consumes its input, so each has its own; out of place they follow without a pause.
     let operations = if case.in_place { 1 } else { case.operations };
-    let mut memories: Vec<Vec<Memory>> =
-        (0..plan.world()).map(|rank| memory(plan, rank, &placements, &counts, &inputs)).collect();
-    let untouched: Vec<Vec<Vec<u8>>> =
-        memories.iter().map(|buffers| buffers.iter().map(|buffer| buffer.input.clone()).collect()).collect();
-    let mut buffers: Vec<Vec<BufferMemory<'_>>> =
-        memories.iter_mut().map(|buffers| buffers.iter_mut().map(Memory::bound).collect()).collect();
-    for ended in world.run(&mut bounds, &mut buffers, 0..operations) {
-        ended.map_err(|error| error.to_string())?;
-    }
-    drop(buffers);
-    let judge = Judge {
-        contract: &plan.contract,
-        counts: &counts,
-        inputs,
-        op: case.operator.builtin(),
-        reducer: &reducer,
-    };
-    let mut digests = std::collections::BTreeMap::new();
-    for (rank, buffers) in memories.iter().enumerate() {
-        let outputs: Vec<Vec<u8>> = buffers
-            .iter()
-            .enumerate()
-            .map(|(at, buffer)| ensured(plan, rank as u32, at as u32, buffer, &counts, case))
-            .collect();
-        let verdict = judge.verdict(rank as u32, &outputs.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        if let Some(first) = verdict.first {
-            return Err(format!("{} elements are wrong: {first}", verdict.wrong));
-        }
-        for (key, digest) in verdict.digests {
-            if *digests.entry(key).or_insert(digest) != digest && case.same_bits {
-                return Err(format!("rank {rank} has other bits than a rank before it"));
-            }
-        }
-        if case.check_inputs
-            && buffers.iter().zip(&untouched[rank]).any(|(buffer, before)| buffer.input != *before)
-        {
-            return Err(format!("rank {rank}: its input was changed"));
-        }
-    }
-    Ok(())
-}
-
-impl Memory {
-    fn bound(&mut self) -> BufferMemory<'_> {
-        match self.placement {
-            Placement::Separate => BufferMemory::Separate { input: &self.input, output: &mut self.output },
-            Placement::InPlace => BufferMemory::InPlace(&mut self.output),
-        }
-    }
-}
-
-fn memory(plan: &Plan, rank: u32, placements: &[Placement], counts: &[u64], inputs: &Inputs) -> Vec<Memory> {
-    let contract = &plan.contract;
-    let one = |buffer: u32| {
-        let placement = placements[buffer as usize];
-        let (mut input, mut output) = (Vec::new(), Vec::new());
-        for block in 0..contract.buffers[buffer as usize].blocks {
-            let count = counts[contract.class(rank, buffer, block) as usize];
-            let bytes = (count * inputs.dtype.size_bytes()) as usize;
-            let given = contract.is_given(rank, buffer, block);
-            let leaf = Leaf { rank, buffer, block };
-            match placement {
-                Placement::InPlace if given => inputs.fill(leaf, 0, count, &mut output),
-                Placement::InPlace => output.resize(output.len() + bytes, 0xA5),
-                Placement::Separate => {
-                    if given {
-                        inputs.fill(leaf, 0, count, &mut input);
-                    }
-                    if contract.ensured(rank, buffer, block).is_some() {
-                        output.resize(output.len() + bytes, 0xA5);
-                    }
-                }
-            }
-        }
-        Memory { placement, input, output }
-    };
-    (0..contract.buffers.len() as u32).map(one).collect()
-}
-
-/// The ensured blocks of a buffer, one after the other.
-fn ensured(plan: &Plan, rank: u32, buffer: u32, memory: &Memory, counts: &[u64], case: &Case) -> Vec<u8> {
-    if memory.placement == Placement::Separate {
-        return memory.output.clone();
-    }
-    let (mut kept, mut offset) = (Vec::new(), 0);
-    for block in 0..plan.contract.buffers[buffer as usize].blocks {
-        let count = counts[plan.contract.class(rank, buffer, block) as usize];
-        let bytes = (count * case.dtype.size_bytes()) as usize;
-        if plan.contract.ensured(rank, buffer, block).is_some() {
-            kept.extend_from_slice(&memory.output[offset..offset + bytes]);
-        }
-        offset += bytes;
-    }
-    kept
+    Call::new(plan, case)?.run(&mut world(case), 0..operations)
 }

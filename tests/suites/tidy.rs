@@ -49,7 +49,7 @@ fn dependencies() -> BTreeMap<String, Vec<String>> {
 #[test]
 fn running_never_depends_on_compiling() {
     let dependencies = dependencies();
-    for runs in ["coll-exec", "coll-tcp", "coll-kernel", "coll-plan"] {
+    for runs in ["coll-exec", "coll-tcp", "coll-kernel", "coll-jit", "coll-plan"] {
         for compiles in ["coll-ir", "coll-sema", "coll-syntax", "coll-compile", "coll-check"] {
             assert!(!dependencies[runs].iter().any(|d| d == compiles), "{runs} depends on {compiles}");
         }
@@ -76,9 +76,17 @@ fn the_judge_shares_no_code_with_the_accused() {
 #[test]
 fn named_packages_stand_in_one_manifest_each() {
     let dependencies = dependencies();
-    for (package, home) in
-        [("pest", "coll-syntax"), ("petgraph", "coll-ir"), ("tokio", "coll-tcp"), ("clap", "collc")]
-    {
+    for (package, home) in [
+        ("pest", "coll-syntax"),
+        ("petgraph", "coll-ir"),
+        ("tokio", "coll-tcp"),
+        ("clap", "collc"),
+        ("cranelift-codegen", "coll-jit"),
+        ("cranelift-frontend", "coll-jit"),
+        ("cranelift-jit", "coll-jit"),
+        ("cranelift-module", "coll-jit"),
+        ("cranelift-native", "coll-jit"),
+    ] {
         let users: Vec<&String> = dependencies
             .iter()
             .filter(|(_, names)| names.iter().any(|n| n == package))
@@ -96,6 +104,7 @@ fn no_library_prints_reads_the_environment_or_ends_the_process() {
             || shown.contains("/tests/")
             || shown.ends_with("build.rs")
             || shown.contains("/examples/")
+            || shown.contains("/benches/")
         {
             continue;
         }
@@ -192,4 +201,29 @@ fn unsafe_code_is_denied_everywhere() {
         );
     }
     assert!(read(&root().join("Cargo.toml")).contains("unsafe_code = \"deny\""));
+}
+
+/// The files that may have unsafe code. Each says in its head why it needs it.
+const UNSAFE: [&str; 2] = ["crates/coll-jit/src/code.rs", "crates/coll-jit/tests/refused.rs"];
+
+#[test]
+fn unsafe_code_stands_in_few_files_and_says_why_it_is_safe() {
+    let allowed: Vec<PathBuf> = UNSAFE.iter().map(|path| root().join(path)).collect();
+    for path in &allowed {
+        assert!(read(path).contains("#![allow(unsafe_code)]"), "{}: it needs no place here", path.display());
+    }
+    for path in files("crates", "rs").into_iter().chain(files("tests/suites", "rs")) {
+        let text = read(&path);
+        if !allowed.contains(&path) {
+            let allows = text.contains("allow(unsafe_code") || text.contains("expect(unsafe_code");
+            assert!(!allows || path.ends_with("tidy.rs"), "{}: it allows unsafe code", path.display());
+            continue;
+        }
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("unsafe {")) {
+            let above = lines[..at].iter().rev().take_while(|above| above.trim_start().starts_with("//"));
+            let told = above.clone().any(|above| above.contains("SAFETY: "));
+            assert!(told, "{}:{}: `{}` without `SAFETY: …`", path.display(), at + 1, line.trim());
+        }
+    }
 }

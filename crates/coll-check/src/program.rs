@@ -29,7 +29,7 @@ use coll_contract::{Bounds, bounds};
 use coll_ir::{OriginId, Program};
 use measure::Scale;
 use run::{Outcome, Traffic};
-use verdict::Verdict;
+use verdict::{Fault, Verdict};
 
 /// What [`prove`] found out.
 #[derive(Clone, Debug)]
@@ -103,8 +103,16 @@ fn errors(program: &Program, outcome: &mut Outcome, verdict: &Verdict) -> Vec<Di
     for statement in std::mem::take(&mut outcome.empty_targets).statements().iter().take(STATEMENTS_MAX) {
         told.push(reads::empty_target(program, &mut outcome.values, statement));
     }
-    for &violation in &verdict.violations {
-        told.push(explain::explain(program, outcome, violation));
+    // What is missing where something was read that is not there misses it for that reason.
+    let reads_nothing = !told.is_empty();
+    let first = told.len();
+    for &violation in verdict.violations.iter().filter(|v| !(reads_nothing && v.fault == Fault::Nothing)) {
+        let diagnostic = explain::explain(program, outcome, violation);
+        // A statement that is wrong in one way makes places wrong in several.
+        let blames = |known: &Diagnostic| known.primary.as_ref().map(|label| label.span);
+        if !told[first..].iter().any(|known| blames(known) == blames(&diagnostic)) {
+            told.push(diagnostic);
+        }
     }
     if let Some(early) = verdict.early {
         told.push(entries::leaves_early(program, outcome, early));

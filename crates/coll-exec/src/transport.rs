@@ -32,6 +32,24 @@ pub enum Fault {
         /// The limit that was set, in seconds.
         limit_s: f64,
     },
+    /// The deadline passed, and it is known who kept the others waiting.
+    #[error("nothing moved for the time limit of {limit_s} s: {detail}")]
+    Late {
+        /// The limit that was set, in seconds.
+        limit_s: f64,
+        /// Who kept the others waiting, ascending.
+        ranks: Vec<u32>,
+        /// In words: what each of them does instead, or that it does not answer.
+        detail: String,
+    },
+    /// Ranks make different calls under one operation number.
+    #[error("{detail}")]
+    UnlikeCalls {
+        /// The operation's number.
+        operation: u64,
+        /// Both sides' calls, and who makes which.
+        detail: String,
+    },
     /// A peer is gone: its connection closed or broke.
     #[error("lost rank {peer}: {detail}")]
     PeerLost {

@@ -17,6 +17,8 @@ pub(crate) struct Emitter<'a, 'f> {
     pub(crate) element: Element,
     /// Numbers at a time: 1, or as many as fill 16 bytes.
     pub(crate) lanes: u32,
+    /// What is stored was loaded so, but for the sign: narrow floats need not be rounded.
+    pub(crate) exact: bool,
     /// The function for remainders of floats, if it may be needed.
     pub(crate) remainder: Option<FuncRef>,
 }
@@ -65,11 +67,11 @@ impl<'f> Emitter<'_, 'f> {
         match self.element.number {
             Number::F32 | Number::F64 => self.float(op, x, y),
             Number::Int { bits, signed } => {
-                let distance = match nodes[y_id] {
-                    Node::Number(Constant::Int(distance)) => Some(distance),
+                let known = match nodes[y_id] {
+                    Node::Number(Constant::Int(value)) => Some(value),
                     _ => None,
                 };
-                self.integer(op, x, y, (bits, signed), distance)
+                self.integer(op, x, y, (bits, signed), known)
             }
         }
     }

@@ -7,26 +7,26 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 impl Emitter<'_, '_> {
-    /// Two integers to one. `distance` is the second, if it is known.
+    /// Two integers to one. `known` is the second, if it is a constant.
     pub(crate) fn integer(
         &mut self,
         op: Binary,
         x: Value,
         y: Value,
         (bits, signed): (u32, bool),
-        distance: Option<u64>,
+        known: Option<u64>,
     ) -> Value {
         match op {
             Binary::Add => self.ins().iadd(x, y),
             Binary::Sub => self.ins().isub(x, y),
             Binary::Mul if self.lanes > 1 && bits == 8 => self.product_of_bytes(x, y),
             Binary::Mul => self.ins().imul(x, y),
-            Binary::Div | Binary::Mod => self.division(op, x, y, signed),
+            Binary::Div | Binary::Mod => self.division(op, x, y, signed, known),
             Binary::Min | Binary::Max => self.extreme_integer(op, x, y),
             Binary::BitAnd => self.ins().band(x, y),
             Binary::BitOr => self.ins().bor(x, y),
             Binary::BitXor => self.ins().bxor(x, y),
-            _ => match distance {
+            _ => match known {
                 Some(distance) => self.shift_by(op, x, distance, (bits, signed)),
                 None => self.shift(op, x, y, (bits, signed)),
             },
@@ -54,36 +54,68 @@ impl Emitter<'_, '_> {
     }
 
     /// A quotient toward zero, or a remainder that is not negative. The processor's division traps on zero, and where the
-    /// quotient does not fit, at the least number by -1: both are divided by 1 instead and mended. It has no form for
-    /// less than 32 bits.
-    fn division(&mut self, op: Binary, x: Value, y: Value, signed: bool) -> Value {
+    /// quotient does not fit, at the least number by -1; and Cranelift 0.125 has the least number by itself wrong where it
+    /// knows the divisor. These are divided by 1 instead and mended. There is no division of less than 32 bits.
+    fn division(&mut self, op: Binary, x: Value, y: Value, signed: bool, known: Option<u64>) -> Value {
         let own = self.number();
         let wide = if own.bits() < 32 { types::I32 } else { own };
         let (x, y) = (self.extended(x, wide != own, signed), self.extended(y, wide != own, signed));
-        let (zero, one) = (self.integers(wide, 0), self.integers(wide, 1));
-        let by_zero = self.ins().icmp(IntCC::Equal, y, zero);
-        let by_minus_one = match signed {
-            true => self.ins().icmp_imm(IntCC::Equal, y, -1),
-            false => self.ins().iconst(types::I8, 0),
-        };
-        let unsafe_divisor = self.ins().bor(by_zero, by_minus_one);
-        let divisor = self.ins().select(unsafe_divisor, one, y);
-        let result = if op == Binary::Div {
-            let quotient = if signed { self.ins().sdiv(x, divisor) } else { self.ins().udiv(x, divisor) };
-            let negated = self.ins().ineg(x);
-            let quotient = self.ins().select(by_minus_one, negated, quotient);
-            self.ins().select(by_zero, zero, quotient)
+        let minus_one = u64::MAX >> (64 - own.bits());
+        let is_plain = |divisor: u64| divisor != 0 && divisor != minus_one && divisor != (minus_one >> 1) + 1;
+        // Nothing stands between Cranelift and a known divisor, so that it makes a product of the division.
+        let result = if known.is_some_and(is_plain) {
+            self.plain_division(op, x, y, signed)
         } else if signed {
-            // Divided by 1 instead of 0 or -1 the remainder is 0, which is right for both.
-            let remainder = self.ins().srem(x, divisor);
-            let size = self.ins().iabs(divisor);
-            let raised = self.ins().iadd(remainder, size);
-            let negative = self.ins().icmp(IntCC::SignedLessThan, remainder, zero);
-            self.ins().select(negative, raised, remainder)
+            self.mended_division(op, x, y)
         } else {
-            self.ins().urem(x, divisor)
+            let (zero, one) = (self.integers(wide, 0), self.integers(wide, 1));
+            let by_zero = self.ins().icmp(IntCC::Equal, y, zero);
+            let divisor = self.ins().select(by_zero, one, y);
+            let result = self.plain_division(op, x, divisor, false);
+            self.ins().select(by_zero, zero, result)
         };
         if wide == own { result } else { self.ins().ireduce(own, result) }
+    }
+
+    fn mended_division(&mut self, op: Binary, x: Value, y: Value) -> Value {
+        let ty = self.builder.func.dfg.value_type(x);
+        let most = u64::MAX >> (65 - ty.bits());
+        let [zero, one, least] = [0, 1, most + 1].map(|value| self.integers(ty, value));
+        let by_zero = self.ins().icmp(IntCC::Equal, y, zero);
+        let by_minus_one = self.ins().icmp_imm(IntCC::Equal, y, -1);
+        let by_least = self.ins().icmp(IntCC::Equal, y, least);
+        let special = self.ins().bor(by_zero, by_minus_one);
+        let special = self.ins().bor(special, by_least);
+        let divisor = self.ins().select(special, one, y);
+        let result = self.plain_division(op, x, divisor, true);
+        if op != Binary::Div {
+            // Divided by 1 instead of 0 or -1 the remainder is 0, which is right for both.
+            let most = self.integers(ty, most);
+            let by_least_left = self.ins().band(x, most);
+            return self.ins().select(by_least, by_least_left, result);
+        }
+        let negated = self.ins().ineg(x);
+        let result = self.ins().select(by_minus_one, negated, result);
+        let itself = self.ins().icmp(IntCC::Equal, x, least);
+        let once = self.ins().select(itself, one, zero);
+        let result = self.ins().select(by_least, once, result);
+        self.ins().select(by_zero, zero, result)
+    }
+
+    /// A division by what needs no mending.
+    fn plain_division(&mut self, op: Binary, x: Value, divisor: Value, signed: bool) -> Value {
+        match (op, signed) {
+            (Binary::Div, true) => self.ins().sdiv(x, divisor),
+            (Binary::Div, false) => self.ins().udiv(x, divisor),
+            (_, false) => self.ins().urem(x, divisor),
+            (_, true) => {
+                let remainder = self.ins().srem(x, divisor);
+                let size = self.ins().iabs(divisor);
+                let raised = self.ins().iadd(remainder, size);
+                let negative = self.ins().icmp_imm(IntCC::SignedLessThan, remainder, 0);
+                self.ins().select(negative, raised, remainder)
+            }
+        }
     }
 
     fn extended(&mut self, x: Value, narrow: bool, signed: bool) -> Value {

@@ -43,7 +43,7 @@ pub(crate) fn write(
     let params = builder.block_params(entry);
     let memory = Memory { target: params[0], operands: [params[1], params[2]], bytes: params[3] };
     let mut offset = builder.ins().iconst(types::I64, 0);
-    let mut emitter = Emitter { builder: &mut builder, element, lanes: 1, remainder };
+    let mut emitter = Emitter { builder: &mut builder, element, lanes: 1, exact: body.chooses(), remainder };
     if vectors && body.is_for_vectors(element.number) {
         emitter.lanes = VECTOR_BYTES / element.number.scalar().bytes();
         // A vector of narrow floats in memory is two of numbers.

@@ -67,6 +67,17 @@ impl Body {
             _ => true,
         })
     }
+
+    /// Whether its value is an operand, or that with another sign: nothing is rounded then.
+    pub(crate) fn chooses(&self) -> bool {
+        let chosen = |node: &Node| match *node {
+            Node::Unary(op, _) => op != Unary::Sqrt,
+            Node::Arithmetic(op, ..) => matches!(op, Binary::Min | Binary::Max),
+            Node::Number(_) => false,
+            _ => true,
+        };
+        self.nodes.iter().all(chosen)
+    }
 }
 
 /// Checks an expression whose value is a number, and lists it.

@@ -23,6 +23,11 @@ impl Emitter<'_, '_> {
     pub(crate) fn narrow(&mut self, storage: Storage, wide: Value) -> Value {
         match storage {
             Storage::Half => self.half(wide),
+            Storage::Brain | Storage::Own if self.exact => {
+                let ty = self.bits();
+                let bits = self.cast(ty, wide);
+                self.ins().ushr_imm(bits, 16)
+            }
             Storage::Brain | Storage::Own => self.brain(wide),
         }
     }

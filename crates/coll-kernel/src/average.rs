@@ -4,8 +4,8 @@
 //! the width or more and divided once, toward zero; 8-bit floats are summed in `f32` and divided once, for fractions of
 //! them would leave few bits or none.
 
-use crate::divide::{Divisor64, mean_of_i64, mean_of_u64};
-use crate::element::{Bf16, Element, F8E4M3, F8E5M2, F16};
+use crate::divide::{Divisor64, mean_of_i64, mean_of_i64_shifted, mean_of_u64};
+use crate::element::{Element, F8E4M3, F8E5M2};
 use crate::simd::{self, Level};
 use coll_base::DType;
 
@@ -51,9 +51,6 @@ pub(crate) fn prepare(dtype: DType, ranks: u64, input: &[u8], working: &mut [u8]
         DType::U64 => widened!(u64: 8 => u128: 16),
         DType::F8E4M3 => simd::map::<1, 4>(level, input, working, |x| f32::store(F8E4M3::load(x))),
         DType::F8E5M2 => simd::map::<1, 4>(level, input, working, |x| f32::store(F8E5M2::load(x))),
-        DType::F16 => divided::<2, F16>(level, ranks, input, working),
-        DType::Bf16 => divided::<2, Bf16>(level, ranks, input, working),
-        DType::F32 | DType::C64 | DType::F32I32 => divided::<4, f32>(level, ranks, input, working),
         DType::F64 | DType::C128 | DType::F64I64 => {
             // As below.
             if ranks.is_power_of_two() {
@@ -63,21 +60,21 @@ pub(crate) fn prepare(dtype: DType, ranks: u64, input: &[u8], working: &mut [u8]
                 simd::map::<8, 8>(level, input, working, |x| f64::store(f64::load(x) / ranks as f64));
             }
         }
+        // Of a power of two the reciprocal is exact, and so the product is the quotient, at a fifth of the cost.
+        _ if ranks.is_power_of_two() => {
+            let part = 1.0 / ranks as f32;
+            map_f32(dtype, level, input, working, |x| x * part);
+        }
+        _ => map_f32(dtype, level, input, working, |x| x / ranks as f32),
     }
 }
 
-fn divided<const N: usize, E: Element<N, Number = f32>>(
-    level: Level,
-    ranks: u64,
-    input: &[u8],
-    working: &mut [u8],
-) {
-    // Of a power of two the reciprocal is exact, and so the product is the quotient, at a fifth of the cost.
-    if ranks.is_power_of_two() {
-        let part = 1.0 / ranks as f32;
-        simd::map::<N, N>(level, input, working, |x| E::store(E::load(x) * part));
-    } else {
-        simd::map::<N, N>(level, input, working, |x| E::store(E::load(x) / ranks as f32));
+/// Converts elements that are computed in `f32`.
+fn map_f32(dtype: DType, level: Level, from: &[u8], to: &mut [u8], function: impl Fn(f32) -> f32) {
+    match dtype {
+        DType::F16 => simd::map_f16(level, from, to, function),
+        DType::Bf16 => simd::map_bf16(level, from, to, function),
+        _ => simd::map::<4, 4>(level, from, to, |x| f32::store(function(f32::load(x)))),
     }
 }
 
@@ -109,12 +106,22 @@ pub(crate) fn finish(dtype: DType, ranks: u64, leaves: u64, working: &[u8], outp
         DType::U32 => mean!(of u64: 8 => u32: 4),
         DType::I64 | DType::I64I64 => {
             let divisor = Divisor64::new(leaves);
+            if let Some(power) = divisor.power_of_two() {
+                return simd::map::<16, 8>(level, working, output, |x| {
+                    mean_of_i64_shifted(i128::from_ne_bytes(x), power).to_ne_bytes()
+                });
+            }
             simd::map::<16, 8>(level, working, output, |x| {
                 mean_of_i64(i128::from_ne_bytes(x), divisor).to_ne_bytes()
             });
         }
         DType::U64 => {
             let divisor = Divisor64::new(leaves);
+            if let Some(power) = divisor.power_of_two() {
+                return simd::map::<16, 8>(level, working, output, |x| {
+                    ((u128::from_ne_bytes(x) >> power) as u64).to_ne_bytes()
+                });
+            }
             simd::map::<16, 8>(level, working, output, |x| {
                 mean_of_u64(u128::from_ne_bytes(x), divisor).to_ne_bytes()
             });
@@ -126,24 +133,10 @@ pub(crate) fn finish(dtype: DType, ranks: u64, leaves: u64, working: &[u8], outp
             simd::map::<4, 1>(level, working, output, |x| F8E5M2::store(f32::load(x) / leaves as f32));
         }
         _ if ranks == leaves => output.copy_from_slice(working),
-        DType::F16 => mended::<2, F16>(level, ranks, leaves, working, output),
-        DType::Bf16 => mended::<2, Bf16>(level, ranks, leaves, working, output),
-        DType::F32 | DType::C64 | DType::F32I32 => mended::<4, f32>(level, ranks, leaves, working, output),
         DType::F64 | DType::C128 | DType::F64I64 => {
             let factor = ranks as f64 / leaves as f64;
             simd::map::<8, 8>(level, working, output, |x| f64::store(f64::load(x) * factor));
         }
+        _ => map_f32(dtype, level, working, output, |x| (f64::from(x) * ranks as f64 / leaves as f64) as f32),
     }
-}
-
-fn mended<const N: usize, E: Element<N, Number = f32>>(
-    level: Level,
-    ranks: u64,
-    leaves: u64,
-    working: &[u8],
-    output: &mut [u8],
-) {
-    simd::map::<N, N>(level, working, output, |x| {
-        E::store((f64::from(E::load(x)) * ranks as f64 / leaves as f64) as f32)
-    });
 }

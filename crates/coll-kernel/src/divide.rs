@@ -67,6 +67,11 @@ impl Divisor64 {
         Divisor64 { divisor, shift, reciprocal: (u128::MAX / u128::from(divisor)) as u64 }
     }
 
+    /// The logarithm of the divisor, if it is a power of two: shifts do then.
+    pub(crate) fn power_of_two(self) -> Option<u32> {
+        (self.divisor == 1 << 63).then_some(63 - self.shift)
+    }
+
     /// The quotient, if it has 64 bits: a mean of such numbers has.
     #[inline(always)]
     fn quotient(self, sum: u128) -> u64 {
@@ -91,6 +96,13 @@ impl Divisor64 {
 pub(crate) fn mean_of_i64(sum: i128, leaves: Divisor64) -> i64 {
     let sign = (sum >> 127) as i64;
     (leaves.quotient(sum.unsigned_abs()) as i64 ^ sign).wrapping_sub(sign)
+}
+
+/// The mean of 2^`power` `i64`s, toward zero.
+#[inline(always)]
+pub(crate) fn mean_of_i64_shifted(sum: i128, power: u32) -> i64 {
+    // Negative sums are rounded up.
+    ((sum + ((sum >> 127) & ((1 << power) - 1))) >> power) as i64
 }
 
 /// The mean of `u64`s.
@@ -152,6 +164,14 @@ mod tests {
                 assert_eq!((most * leaves).mean(reciprocal) as i32, most as i32);
             }
             assert_eq!((u64::from(u32::MAX) * leaves as u64).mean(reciprocal), u32::MAX);
+            if let Some(power) = wide.power_of_two() {
+                for sum in
+                    [i128::from(i64::MIN) * i128::from(leaves), -leaves as i128, -1, 0, 1, 1 - leaves as i128]
+                {
+                    assert_eq!(mean_of_i64_shifted(sum, power), mean_of_i64(sum, wide), "{sum} / {leaves}");
+                }
+            }
+            assert_eq!(wide.power_of_two().is_some(), (leaves as u64).is_power_of_two());
             assert_eq!(mean_of_i64(i128::from(i64::MIN) * i128::from(leaves), wide), i64::MIN);
             assert_eq!(mean_of_i64(i128::from(i64::MAX) * i128::from(leaves), wide), i64::MAX);
             assert_eq!(mean_of_u64(u128::from(u64::MAX) * leaves as u128, wide), u64::MAX);

@@ -71,6 +71,39 @@ arithmetic! {
     Max = max;
 }
 
+/// The lesser or, if `GREATER`, the greater of two narrow floats, without widening them: with the lower bits turned round
+/// where the sign is set, their bits are ordered as integers are. NaN is what lies above `INFINITY` but for the sign; it
+/// becomes one with all bits set, as in [`crate::number`].
+pub(crate) struct Narrow<T, const INFINITY: u16, const GREATER: bool>(PhantomData<T>);
+
+macro_rules! narrow_order {
+    ($signed:ty, $bits:ty, $size:literal) => {
+        impl<const INFINITY: u16, const GREATER: bool> Kernel<$size> for Narrow<$bits, INFINITY, GREATER> {
+            #[inline(always)]
+            fn combine(a: [u8; $size], b: [u8; $size]) -> [u8; $size] {
+                let turn = |x: $signed| x ^ ((x >> (<$bits>::BITS - 1)) & <$signed>::MAX);
+                let (x, y) = (<$signed>::from_ne_bytes(a), <$signed>::from_ne_bytes(b));
+                let (u, v) = (turn(x), turn(y));
+                let chosen = turn(if GREATER { Ord::max(u, v) } else { Ord::min(u, v) }) as $bits;
+                let larger = Ord::max(x & <$signed>::MAX, y & <$signed>::MAX);
+                let nan = ((larger > INFINITY as $signed) as $bits).wrapping_neg();
+                (chosen | nan).to_ne_bytes()
+            }
+        }
+    };
+}
+
+narrow_order!(i8, u8, 1);
+narrow_order!(i16, u16, 2);
+
+/// Infinity in the narrow formats; E4M3 has none, and its largest value takes the place.
+pub(crate) mod infinity {
+    pub(crate) const E4M3: u16 = 0x7e;
+    pub(crate) const E5M2: u16 = 0x7c;
+    pub(crate) const F16: u16 = 0x7c00;
+    pub(crate) const BF16: u16 = 0x7f80;
+}
+
 macro_rules! bitwise {
     ($($name:ident = $op:tt;)*) => {$(
         /// Bit by bit, and so byte by byte for integers of every width.

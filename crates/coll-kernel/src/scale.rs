@@ -1,6 +1,6 @@
 //! The pre-multiplied sum: each rank puts in its value times a factor, rounded to the type as any product is.
 
-use crate::element::{Bf16, Element, F8E4M3, F8E5M2, F16};
+use crate::element::{Element, F8E4M3, F8E5M2};
 use crate::number::Number;
 use crate::simd::{self, Level};
 use coll_base::DType;
@@ -48,8 +48,14 @@ impl Scale {
             DType::U64 => self.scaled::<8, u64>(input, working),
             DType::F8E4M3 => self.scaled::<1, F8E4M3>(input, working),
             DType::F8E5M2 => self.scaled::<1, F8E5M2>(input, working),
-            DType::F16 => self.scaled::<2, F16>(input, working),
-            DType::Bf16 => self.scaled::<2, Bf16>(input, working),
+            DType::F16 => {
+                let factor = self.factor as f32;
+                simd::map_f16(Level::best(), input, working, |x| x * factor);
+            }
+            DType::Bf16 => {
+                let factor = self.factor as f32;
+                simd::map_bf16(Level::best(), input, working, |x| x * factor);
+            }
             DType::F64 => self.scaled::<8, f64>(input, working),
             _ => self.scaled::<4, f32>(input, working),
         }

@@ -6,6 +6,7 @@
 //! compare every level with them, bit for bit.
 #![allow(unsafe_code)]
 
+use crate::element::{Bf16, Element, F16};
 use crate::kernel::{self, CombineFn, Kernel};
 use coll_base::{DType, RedOp};
 
@@ -13,6 +14,8 @@ use coll_base::{DType, RedOp};
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512bf16;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -30,6 +33,8 @@ enum Kind {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx512Bf16,
 }
 
 impl Level {
@@ -41,7 +46,7 @@ impl Level {
         #[cfg(target_arch = "x86_64")]
         {
             if has_avx512() {
-                return Level(Kind::Avx512);
+                return Level(if has_bf16() { Kind::Avx512Bf16 } else { Kind::Avx512 });
             }
             if has_avx2() {
                 return Level(Kind::Avx2);
@@ -58,6 +63,7 @@ impl Level {
         {
             levels.extend(has_avx2().then_some(Level(Kind::Avx2)));
             levels.extend(has_avx512().then_some(Level(Kind::Avx512)));
+            levels.extend((has_avx512() && has_bf16()).then_some(Level(Kind::Avx512Bf16)));
         }
         levels
     }
@@ -77,6 +83,11 @@ fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512vl")
 }
 
+#[cfg(target_arch = "x86_64")]
+fn has_bf16() -> bool {
+    is_x86_feature_detected!("avx512bf16")
+}
+
 /// The loop of a kernel, compiled for a level.
 pub(crate) fn compiled<const N: usize, K: Kernel<N>>(level: Level) -> CombineFn {
     match level.0 {
@@ -86,7 +97,7 @@ pub(crate) fn compiled<const N: usize, K: Kernel<N>>(level: Level) -> CombineFn 
         Kind::Avx2 => |target, a, b| unsafe { avx2::each::<N, K>(target, a, b) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Kind::Avx512 => |target, a, b| unsafe { avx512::each::<N, K>(target, a, b) },
+        Kind::Avx512 | Kind::Avx512Bf16 => |target, a, b| unsafe { avx512::each::<N, K>(target, a, b) },
     }
 }
 
@@ -104,7 +115,27 @@ pub(crate) fn map<const FROM: usize, const TO: usize>(
         Kind::Avx2 => unsafe { avx2::map(from, to, convert) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Kind::Avx512 => unsafe { avx512::map(from, to, convert) },
+        Kind::Avx512 | Kind::Avx512Bf16 => unsafe { avx512::map(from, to, convert) },
+    }
+}
+
+/// Converts f16 by a function of `f32`, rounding once.
+pub(crate) fn map_f16(level: Level, from: &[u8], to: &mut [u8], function: impl Fn(f32) -> f32) {
+    match level.0 {
+        Kind::Portable => kernel::map::<2, 2>(from, to, |x| F16::store(function(F16::load(x)))),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every level above the portable one has the features of AVX2's.
+        _ => unsafe { avx2::map_f16(from, to, function) },
+    }
+}
+
+/// Converts bf16 by a function of `f32`, rounding once.
+pub(crate) fn map_bf16(level: Level, from: &[u8], to: &mut [u8], function: impl Fn(f32) -> f32) {
+    match level.0 {
+        Kind::Portable => kernel::map::<2, 2>(from, to, |x| Bf16::store(function(Bf16::load(x)))),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every level above the portable one has the features of AVX2's.
+        _ => unsafe { avx2::map_bf16(from, to, function) },
     }
 }
 
@@ -116,5 +147,7 @@ pub(crate) fn hand_made(op: RedOp, dtype: DType, level: Level) -> Option<Combine
         Kind::Avx2 => avx2::hand_made(op, dtype),
         #[cfg(target_arch = "x86_64")]
         Kind::Avx512 => avx512::hand_made(op, dtype),
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512Bf16 => avx512bf16::hand_made(op, dtype),
     }
 }

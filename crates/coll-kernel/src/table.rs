@@ -4,7 +4,7 @@
 //! What MPI and NCCL both refuse is refused here: bits of floats, an order of complex numbers, a mean of truth values.
 
 use crate::element::{Bf16, Element, F8E4M3, F8E5M2, F16};
-use crate::kernel::{self, CombineFn};
+use crate::kernel::{self, CombineFn, infinity};
 use crate::simd::{self, Level};
 use coll_base::{DType, RedOp};
 
@@ -118,8 +118,7 @@ pub(crate) fn combine(op: RedOp, dtype: DType, level: Level) -> CombineFn {
         (RedOp::Sum | RedOp::Max, DType::Bool) => simd::compiled::<1, kernel::Or<u8>>(level),
         (RedOp::Land | RedOp::Lor | RedOp::Lxor, _) => logical(op, dtype, level),
         (RedOp::Minloc | RedOp::Maxloc, _) => located(op, dtype, level),
-        (RedOp::Prod, DType::C64) => simd::compiled::<8, kernel::ComplexProd<f32>>(level),
-        (RedOp::Prod, DType::C128) => simd::compiled::<16, kernel::ComplexProd<f64>>(level),
+        (RedOp::Prod, DType::C64 | DType::C128) => complex_product(dtype, level),
         (RedOp::PremulSum, _) => arithmetic(RedOp::Sum, dtype.part(), level),
         _ => arithmetic(op, dtype.part(), level),
     }
@@ -139,10 +138,26 @@ fn average(dtype: DType, level: Level) -> CombineFn {
     }
 }
 
+fn complex_product(dtype: DType, level: Level) -> CombineFn {
+    simd::hand_made(RedOp::Prod, dtype, level).unwrap_or_else(|| match dtype {
+        DType::C64 => simd::compiled::<8, kernel::ComplexProd<f32>>(level),
+        _ => simd::compiled::<16, kernel::ComplexProd<f64>>(level),
+    })
+}
+
 /// `sum`, `prod`, `min` and `max` of numbers.
 fn arithmetic(op: RedOp, dtype: DType, level: Level) -> CombineFn {
     if let Some(made) = simd::hand_made(op, dtype, level) {
         return made;
+    }
+    if matches!(op, RedOp::Min | RedOp::Max) {
+        match dtype {
+            DType::F8E4M3 => return narrow::<u8, 1, { infinity::E4M3 }>(op, level),
+            DType::F8E5M2 => return narrow::<u8, 1, { infinity::E5M2 }>(op, level),
+            DType::F16 => return narrow::<u16, 2, { infinity::F16 }>(op, level),
+            DType::Bf16 => return narrow::<u16, 2, { infinity::BF16 }>(op, level),
+            _ => {}
+        }
     }
     match dtype {
         DType::I8 => of_type::<1, i8>(op, level),
@@ -159,6 +174,17 @@ fn arithmetic(op: RedOp, dtype: DType, level: Level) -> CombineFn {
         DType::Bf16 => of_type::<2, Bf16>(op, level),
         DType::F32 | DType::C64 | DType::F32I32 => of_type::<4, f32>(op, level),
         DType::F64 | DType::C128 | DType::F64I64 => of_type::<8, f64>(op, level),
+    }
+}
+
+fn narrow<T: 'static, const N: usize, const INFINITY: u16>(op: RedOp, level: Level) -> CombineFn
+where
+    kernel::Narrow<T, INFINITY, false>: kernel::Kernel<N>,
+    kernel::Narrow<T, INFINITY, true>: kernel::Kernel<N>,
+{
+    match op {
+        RedOp::Min => simd::compiled::<N, kernel::Narrow<T, INFINITY, false>>(level),
+        _ => simd::compiled::<N, kernel::Narrow<T, INFINITY, true>>(level),
     }
 }
 

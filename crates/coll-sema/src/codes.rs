@@ -113,6 +113,8 @@ codes! {
 
     /// A `tune` in a called schedule, which does not count.
     TUNE_IN_CALL = "W0750", "the tuning of a called schedule";
+    /// A collective without an `ensure`.
+    PROMISES_NOTHING = "W0751", "a collective that promises nothing";
 }
 
 #[cfg(test)]

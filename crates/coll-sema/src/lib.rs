@@ -12,6 +12,7 @@
 
 mod builtin;
 pub mod codes;
+mod concerns;
 mod contract;
 mod elaborate;
 mod eval;

@@ -5,6 +5,7 @@
 //! group.
 
 use crate::codes;
+use crate::concerns::declarations;
 use crate::module::{Module, ScheduleInfo};
 use crate::resolve::{self, Callable, Entity, Named, Resolver, names_of, unknown_schedule};
 use crate::resolved::{GLOBAL_N, GLOBAL_PARAMS, Param, Schedule};
@@ -131,13 +132,18 @@ impl Loader<'_> {
         self.prelude = scope.collectives;
     }
 
-    /// Loads a file; `used` is the schedule it is loaded for. Returns the schedules that it declares.
+    /// Loads a file; `used` is the schedule it is loaded for, none for the main file. Returns the schedules and operators
+    /// that it declares.
     fn file(&mut self, file: FileId, used: Option<&FullName>) -> (Vec<u32>, Vec<ast::Operator>) {
         let text = self.sources.text(file).to_string();
         let (items, mut scope) = self.parse(file, &text);
         self.functions(&items, &mut scope);
         self.collectives(&items, &mut scope);
         let heads = self.heads(&items, &mut scope);
+        if used.is_none() {
+            self.module.declarations = declarations(&items, &text);
+            self.warn_of_empty_promises(&items);
+        }
         if let Some(used) = used {
             self.loaded.insert(used.clone(), scope.schedules.get(used).copied());
         }
@@ -191,6 +197,31 @@ impl Loader<'_> {
             collective.broken |= scope.is_unread(all.span);
             scope.collectives.insert(all.name.text.clone(), self.module.collectives.len() as u32);
             self.module.collectives.push(collective);
+        }
+    }
+
+    /// `W0751`: of a collective without a promise any schedule is right.
+    fn warn_of_empty_promises(&mut self, items: &[ast::Item]) {
+        for item in items {
+            let ast::Item::Collective(all) = item else { continue };
+            let promises = |fact: &ast::Fact| !matches!(fact.body, ast::FactBody::Given(_));
+            let is_torn = self.unread[&all.span.file].is_unread_within(all.span);
+            if all.facts.iter().any(promises) || is_torn {
+                continue;
+            }
+            let message = format!("`{}` promises nothing: every schedule keeps it", all.name.text);
+            let help = match all.buffers.iter().find(|buffer| buffer.role != ast::Role::In) {
+                Some(buffer) => format!(
+                    "say what holds at the end, such as `ensure each r: {0} == reduce q: q.{0}`",
+                    buffer.name.text
+                ),
+                None => "say who waits for whom, such as `ensure each r, q: r after q`".to_string(),
+            };
+            self.diagnostics.push(
+                Diagnostic::new(codes::PROMISES_NOTHING, all.name.span, message)
+                    .label("it has no `ensure`")
+                    .help(help),
+            );
         }
     }
 

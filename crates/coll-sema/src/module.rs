@@ -1,6 +1,7 @@
 //! A loaded file: what it declares, ready to be instantiated.
 
 use crate::codes;
+use crate::concerns::Declaration;
 use crate::elaborate::{elaborate, elaborate_rank};
 use crate::resolve::with_parameters;
 use crate::resolved::{Collective, Function, GLOBAL_PARAMS, Schedule};
@@ -22,6 +23,8 @@ pub struct Module {
     pub(crate) listed: Vec<u32>,
     pub(crate) infos: Vec<ScheduleInfo>,
     pub(crate) operators: Vec<UserOperator>,
+    /// The main file's declarations.
+    pub(crate) declarations: Vec<Declaration>,
 }
 
 /// A schedule of the main file.

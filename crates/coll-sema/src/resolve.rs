@@ -52,6 +52,8 @@ pub(crate) struct Resolver<'a> {
     /// True where only numbers may stand: a parameter's default.
     constant: bool,
     failed: bool,
+    /// Names that are declared somewhere in the schedule, and where each is seen.
+    elsewhere: Vec<(String, &'static str)>,
     /// Names that are not there: the message, where it is among the diagnostics, and how often it came again.
     told: Vec<(String, usize, u32)>,
 }
@@ -81,6 +83,7 @@ impl<'a> Resolver<'a> {
             names_root: false,
             constant: false,
             failed: false,
+            elsewhere: Vec::new(),
             told: Vec::new(),
         }
     }

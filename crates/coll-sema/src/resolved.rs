@@ -284,6 +284,8 @@ pub(crate) struct Schedule {
 #[derive(Clone, Debug)]
 pub(crate) struct Collective {
     pub(crate) name: String,
+    /// The name's place.
+    pub(crate) span: Span,
     pub(crate) rooted: bool,
     /// Parameters but for `root`, in the order of their globals.
     pub(crate) params: Vec<String>,
@@ -297,6 +299,8 @@ pub(crate) struct Collective {
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
     pub(crate) name: String,
+    /// The name's place.
+    pub(crate) span: Span,
     pub(crate) role: BufferRole,
     /// Number of blocks; none is a plain buffer.
     pub(crate) blocks: Option<Expr>,

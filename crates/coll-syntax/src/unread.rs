@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 /// The consequences of what a file's parser has told of.
 #[derive(Clone, Debug, Default)]
 pub struct Unread {
+    /// Stretches that were not read at all.
+    stretches: Vec<Span>,
     /// Statements and declarations of which only a part was read.
     torn: Vec<Span>,
     /// Names that the stretches which were not read may declare.
@@ -24,6 +26,12 @@ impl Unread {
         })
     }
 
+    /// True if something within a declaration was not read.
+    pub fn is_unread_within(&self, whole: Span) -> bool {
+        let within = |span: &&Span| span.file == whole.file && (whole.start..whole.end).contains(&span.start);
+        self.stretches.iter().chain(&self.torn).any(|span| within(&span))
+    }
+
     /// True if a name, or the last part of `collective.schedule`, may be declared by something that was not read.
     pub fn may_declare(&self, name: &str) -> bool {
         self.names.contains(name.rsplit('.').next().unwrap_or(name).trim())
@@ -31,6 +39,7 @@ impl Unread {
 
     /// Adds a stretch that no rule reads.
     pub(crate) fn add(&mut self, file: FileId, scan: &Scan<'_>, bad: &Bad, torn: Option<(usize, usize)>) {
+        self.stretches.push(Span::new(file, bad.start, bad.end));
         self.torn.extend(torn.map(|(start, end)| Span::new(file, start, end)));
         if !matches!(bad.kind, BadKind::Item | BadKind::Fact | BadKind::Stmt) {
             return;

@@ -1,25 +1,26 @@
-//! A rank's control thread while the job runs, and the board on which it pins what the calling thread must know.
+//! A rank's control thread while the job runs.
 //!
-//! The calling thread never touches the control connection. It sends [`Command`]s, and looks at the [`Board`]: a
-//! fault, or an exchange's blobs. The control thread wakes it by a byte on a local socket, which it polls beside the
-//! links.
+//! The calling thread never touches the control connection. It sends [`Command`]s, and looks at the board
+//! ([`crate::board`]), where the control thread pins what the server says and the links that were asked for. What the
+//! server asks is answered here, without the calling thread.
 
-use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io;
 use std::sync::mpsc as std_mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use coll_exec::Fault;
+use coll_exec::{Fault, Link};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
 
+use crate::board::{Board, Explanation};
+use crate::error::StartError;
+use crate::links::{Connected, Paths};
 use crate::options::JoinOptions;
 use crate::wire::{FrameError, Limits, ToRank, ToServer, read_frame, write_frame};
 
@@ -34,8 +35,48 @@ pub(crate) type Incoming = Result<(ToRank, Vec<u8>), FrameError>;
 pub(crate) enum Command {
     /// Tell the server.
     Say(ToServer, Vec<u8>),
+    /// Connect these links, and hand them over by the board.
+    Connect(Wanted),
     /// Say goodbye and end.
     Part,
+}
+
+/// Links to be connected.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) links: Vec<Link>,
+    pub(crate) deadline: Instant,
+    /// What is told if the deadline passes.
+    pub(crate) limit_s: f64,
+}
+
+/// Who the server is, for people.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) address: String,
+    /// The rank whose process the server runs in, if it is one.
+    pub(crate) host_rank: Option<u32>,
+}
+
+impl Identity {
+    /// What is to be said of a server that does not answer.
+    pub(crate) fn silence(&self) -> Explanation {
+        let address = &self.address;
+        match self.host_rank {
+            Some(rank) => Explanation {
+                ranks: vec![rank],
+                detail: format!(
+                    "rank {rank}, which hosts the rendezvous at {address}, does not answer: is it stopped, or its machine cut off?"
+                ),
+            },
+            None => Explanation {
+                ranks: vec![],
+                detail: format!(
+                    "the rendezvous at {address} does not answer: is its process stopped, or its machine cut off?"
+                ),
+            },
+        }
+    }
 }
 
 /// The calling thread's end of the control thread. Dropped without a [`Control::part`], it cuts the connection, which
@@ -45,6 +86,7 @@ pub(crate) struct Control {
     reins: Option<Reins>,
     thread: Option<JoinHandle<()>>,
     gave_up: bool,
+    pub(crate) server: Identity,
 }
 
 /// The calling thread's way to the control thread.
@@ -74,13 +116,18 @@ pub(crate) fn controls() -> (Reins, Controls) {
 }
 
 impl Control {
-    pub(crate) fn new(reins: Reins, thread: JoinHandle<()>) -> Control {
-        Control { reins: Some(reins), thread: Some(thread), gave_up: false }
+    pub(crate) fn new(reins: Reins, thread: JoinHandle<()>, server: Identity) -> Control {
+        Control { reins: Some(reins), thread: Some(thread), gave_up: false, server }
     }
 
     /// Tells the server something. If the thread has ended, the board says why.
     pub(crate) fn say(&self, message: ToServer, body: Vec<u8>) {
         self.command(Command::Say(message, body));
+    }
+
+    /// Asks for links; they come by the board.
+    pub(crate) fn connect(&self, wanted: Wanted) {
+        self.command(Command::Connect(wanted));
     }
 
     /// Tells the server that this rank gives up.
@@ -124,10 +171,8 @@ impl Drop for Control {
 pub(crate) struct Server {
     writer: OwnedWriteHalf,
     inbox: UnboundedReceiver<Incoming>,
-    address: String,
     rank: u32,
-    /// The rank whose process the server runs in, once known.
-    pub(crate) host_rank: Option<u32>,
+    pub(crate) identity: Identity,
 }
 
 impl Server {
@@ -145,7 +190,8 @@ impl Server {
                 }
             }
         });
-        Server { writer, inbox, address: options.address.clone(), rank: options.rank, host_rank: None }
+        let identity = Identity { address: options.address.clone(), host_rank: None };
+        Server { writer, inbox, rank: options.rank, identity }
     }
 
     pub(crate) async fn say(&mut self, message: &ToServer, body: &[u8]) -> io::Result<()> {
@@ -169,183 +215,105 @@ impl Server {
     }
 
     /// Carries commands to the server and its news to the board, until told to end.
-    pub(crate) async fn attend(mut self, board: &Board, controls: Controls) {
+    pub(crate) async fn attend(self, paths: Paths, board: &Board, controls: Controls) {
         let Controls { mut commands, stop, _ending } = controls;
+        let mut attendance = Attendance {
+            server: self,
+            paths,
+            board,
+            wanted: None,
+            connecting: JoinSet::new(),
+            closing: false,
+            hung_up: false,
+        };
         tokio::select! {
             _ = stop => {}
-            () = self.carry(board, &mut commands) => {}
+            () = attendance.carry(&mut commands) => {}
         }
     }
 
-    async fn carry(&mut self, board: &Board, commands: &mut UnboundedReceiver<Command>) {
-        let mut closing = false;
-        let mut hung_up = false;
-        loop {
-            tokio::select! {
-                command = commands.recv() => match command {
-                    Some(Command::Say(message, body)) => {
-                        // If this fails, the reading half knows more.
-                        let _ = self.say(&message, &body).await;
-                    }
-                    Some(Command::Part) => return self.part(&ToServer::Goodbye).await,
-                    None => return,
-                },
-                incoming = self.inbox.recv(), if !hung_up => match incoming {
-                    Some(Ok((ToRank::Closing, _))) => closing = true,
-                    Some(Ok((message, body))) => board.pin(message, &body),
-                    Some(Err(error)) => {
-                        hung_up = true;
-                        board.server_gone(if closing { None } else { Some(self.end_of_server(&error)) });
-                    }
-                    None => hung_up = true,
-                },
-            }
-        }
-    }
-
-    fn end_of_server(&self, error: &FrameError) -> Fault {
-        let detail = format!("the rendezvous at {} is gone: {error}", self.address);
-        match self.host_rank {
+    fn end(&self, error: &FrameError) -> Fault {
+        let detail = format!("the rendezvous at {} is gone: {error}", self.identity.address);
+        match self.identity.host_rank {
             Some(peer) if peer != self.rank => Fault::PeerLost { peer, detail },
             _ => Fault::Aborted { origin: self.rank, reason: detail },
         }
     }
 }
 
-/// What the control thread has to tell the calling thread.
-#[derive(Debug)]
-pub(crate) struct Board {
-    rank: u32,
-    notes: Mutex<Notes>,
-    /// Whether there is a fault: looked at without the lock.
-    failed: AtomicBool,
-    waker: UnixStream,
+/// The control thread's state while the job runs.
+struct Attendance<'b> {
+    server: Server,
+    paths: Paths,
+    board: &'b Board,
+    /// Links that wait for the server to say where their peers are.
+    wanted: Option<Wanted>,
+    connecting: JoinSet<Result<Connected, StartError>>,
+    /// The server has said that it ends.
+    closing: bool,
+    hung_up: bool,
 }
 
-#[derive(Debug, Default)]
-struct Notes {
-    fault: Option<Fault>,
-    gathered: Option<(u64, Vec<Vec<u8>>)>,
-    missing: Option<(u64, Vec<u32>)>,
-    server_gone: bool,
-}
-
-impl Board {
-    /// A board, and the socket that becomes readable when something new is on it.
-    pub(crate) fn new(rank: u32) -> io::Result<(Arc<Board>, UnixStream)> {
-        let (waker, woken) = UnixStream::pair()?;
-        waker.set_nonblocking(true)?;
-        woken.set_nonblocking(true)?;
-        let board = Board { rank, notes: Mutex::default(), failed: AtomicBool::new(false), waker };
-        Ok((Arc::new(board), woken))
-    }
-
-    /// The job's fault, if it has one.
-    pub(crate) fn fault(&self) -> Option<Fault> {
-        if !self.failed.load(Ordering::Acquire) {
-            return None;
-        }
-        self.notes().fault.clone()
-    }
-
-    /// Pins a fault, unless there is one already.
-    pub(crate) fn fail(&self, fault: Fault) {
-        self.notes().fault.get_or_insert(fault);
-        self.failed.store(true, Ordering::Release);
-        self.wake();
-    }
-
-    /// Takes the blobs of an exchange, if they have come.
-    pub(crate) fn take_gathered(&self, sequence: u64) -> Option<Vec<Vec<u8>>> {
-        self.notes().gathered.take_if(|(number, _)| *number == sequence).map(|(_, blobs)| blobs)
-    }
-
-    /// Takes the server's answer to who is missing in an exchange, if it has come.
-    pub(crate) fn take_missing(&self, sequence: u64) -> Option<Vec<u32>> {
-        self.notes().missing.take_if(|(number, _)| *number == sequence).map(|(_, ranks)| ranks)
-    }
-
-    /// Whether the server has ended, in good order or not.
-    pub(crate) fn is_server_gone(&self) -> bool {
-        self.notes().server_gone
-    }
-
-    fn pin(&self, message: ToRank, body: &[u8]) {
-        match message {
-            ToRank::Gone { rank, detail } => return self.fail(Fault::PeerLost { peer: rank, detail }),
-            ToRank::Aborted { origin, reason } => return self.fail(Fault::Aborted { origin, reason }),
-            ToRank::Gathered { sequence, lengths } => match cut(body, &lengths) {
-                Some(blobs) => self.notes().gathered = Some((sequence, blobs)),
-                None => return self.garbled(&format!("{} bytes are not blobs of {lengths:?}", body.len())),
-            },
-            ToRank::Missing { sequence, ranks } => self.notes().missing = Some((sequence, ranks)),
-            other => return self.garbled(&format!("it said {other:?} while the job ran")),
-        }
-        self.wake();
-    }
-
-    fn garbled(&self, what: &str) {
-        let reason = format!("protocol error of the rendezvous: {what}");
-        self.fail(Fault::Aborted { origin: self.rank, reason });
-    }
-
-    fn server_gone(&self, fault: Option<Fault>) {
-        self.notes().server_gone = true;
-        match fault {
-            Some(fault) => self.fail(fault),
-            None => self.wake(),
+impl Attendance<'_> {
+    async fn carry(&mut self, commands: &mut UnboundedReceiver<Command>) {
+        loop {
+            tokio::select! {
+                command = commands.recv() => match command {
+                    // If this fails, the reading half knows more.
+                    Some(Command::Say(message, body)) => { let _ = self.server.say(&message, &body).await; }
+                    Some(Command::Connect(wanted)) => self.want(wanted).await,
+                    Some(Command::Part) => return self.server.part(&ToServer::Goodbye).await,
+                    None => return,
+                },
+                Some(connected) = self.connecting.join_next() => {
+                    // A panic of that task is told by nobody else.
+                    self.board.hand_over(connected.unwrap_or_else(|error| {
+                        Err(StartError::System { what: "connect to peers", detail: error.to_string() })
+                    }));
+                }
+                incoming = self.server.inbox.recv(), if !self.hung_up => self.hear(incoming).await,
+            }
         }
     }
 
-    fn wake(&self) {
-        // A full pipe wakes as well as another byte would.
-        let _ = (&self.waker).write(&[1]);
+    async fn hear(&mut self, incoming: Option<Incoming>) {
+        match incoming {
+            Some(Ok((ToRank::Closing, _))) => self.closing = true,
+            Some(Ok((ToRank::Inquire, _))) => {
+                let report = self.board.report();
+                let _ = self.server.say(&ToServer::Doing { report }, &[]).await;
+            }
+            Some(Ok((ToRank::Peers { peers }, _))) => {
+                self.paths.known.extend(peers.into_iter().map(|peer| (peer.rank, peer)));
+                if let Some(wanted) = self.wanted.take() {
+                    self.connect(wanted);
+                }
+            }
+            Some(Ok((message, body))) => self.board.pin(message, &body),
+            Some(Err(error)) => {
+                self.hung_up = true;
+                let fault = if self.closing { None } else { Some(self.server.end(&error)) };
+                self.board.server_gone(fault);
+            }
+            None => self.hung_up = true,
+        }
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Empties the socket that the board wakes by, so that it can wake again.
-pub(crate) fn drain(mut woken: &UnixStream) {
-    let mut bytes = [0; 64];
-    while matches!(woken.read(&mut bytes), Ok(1..)) {}
-}
-
-/// Cuts a body into parts of the given lengths; nothing if they do not add up to it.
-fn cut(mut body: &[u8], lengths: &[u64]) -> Option<Vec<Vec<u8>>> {
-    let mut parts = Vec::new();
-    for &length in lengths {
-        let (part, rest) = body.split_at_checked(usize::try_from(length).ok()?)?;
-        parts.push(part.to_vec());
-        body = rest;
-    }
-    body.is_empty().then_some(parts)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_is_cut_only_where_the_lengths_add_up() {
-        assert_eq!(cut(b"abc", &[1, 0, 2]), Some(vec![b"a".to_vec(), vec![], b"bc".to_vec()]));
-        assert_eq!(cut(b"abc", &[1, 1]), None);
-        assert_eq!(cut(b"abc", &[4]), None);
-        assert_eq!(cut(b"", &[u64::MAX]), None);
+    /// Connects what is wanted, once it is known where the peers are.
+    async fn want(&mut self, wanted: Wanted) {
+        let ranks = self.paths.unknown(&wanted.links);
+        if ranks.is_empty() {
+            return self.connect(wanted);
+        }
+        self.wanted = Some(wanted);
+        let _ = self.server.say(&ToServer::WhereAre { ranks }, &[]).await;
     }
 
-    #[test]
-    fn the_first_fault_stays() {
-        let (board, woken) = Board::new(0).unwrap();
-        assert_eq!(board.fault(), None);
-        board.pin(ToRank::Gone { rank: 3, detail: "x".into() }, &[]);
-        board.pin(ToRank::Aborted { origin: 1, reason: "lost rank 3".into() }, &[]);
-        assert_eq!(board.fault(), Some(Fault::PeerLost { peer: 3, detail: "x".into() }));
-        let mut byte = [0];
-        assert_eq!((&woken).read(&mut byte).unwrap(), 1, "the board has woken the calling thread");
-        drain(&woken);
-        assert!((&woken).read(&mut byte).is_err());
+    fn connect(&mut self, wanted: Wanted) {
+        let paths = self.paths.clone();
+        self.connecting.spawn(async move {
+            let Wanted { links, deadline, limit_s } = wanted;
+            paths.connect(&links, deadline, limit_s).await
+        });
     }
 }

@@ -64,9 +64,10 @@ impl Desk {
         self.seats.is_empty()
     }
 
-    /// When a gathering will be given up.
+    /// When a gathering will be given up, or a job has something to do by itself.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.rosters.values().map(Roster::deadline).min()
+        let rosters = self.rosters.values().map(Roster::deadline);
+        rosters.chain(self.jobs.values().filter_map(Job::deadline)).min()
     }
 
     pub(crate) fn handle(&mut self, event: Event, now: Instant) {
@@ -74,13 +75,17 @@ impl Desk {
             Event::Came { line, job, registration, letters } => {
                 self.came(line, job, *registration, letters, now)
             }
-            Event::Said { line, message, body } => self.said(line, message, body),
+            Event::Said { line, message, body } => self.said(line, message, body, now),
             Event::Closed { line, detail } => self.closed(line, &detail),
         }
     }
 
-    /// Gives up the gatherings whose time is up.
+    /// Gives up the gatherings whose time is up, and lets jobs do what is due.
     pub(crate) fn expire(&mut self, now: Instant) {
+        let tellings: Vec<Telling> = self.jobs.values_mut().flat_map(|job| job.expire(now)).collect();
+        for telling in tellings {
+            self.tell(telling);
+        }
         let due: Vec<String> = self
             .rosters
             .iter()
@@ -152,7 +157,8 @@ impl Desk {
             let peers = peers.into_values().collect();
             self.tell(Telling::plain(line, ToRank::Start { generation, host_rank, peers }));
             self.seats.insert(line, Seat::Job { generation, rank: member.rank });
-            seats.insert(member.rank, Member { line, whence: member.whence() });
+            let entry = entries.get(&member.rank).cloned();
+            seats.insert(member.rank, Member { line, whence: member.whence(), entry });
         }
         self.jobs.insert(generation, Job::new(seats));
     }
@@ -164,11 +170,11 @@ impl Desk {
         }
     }
 
-    fn said(&mut self, line: LineId, message: ToServer, body: Vec<u8>) {
+    fn said(&mut self, line: LineId, message: ToServer, body: Vec<u8>, now: Instant) {
         let leaves = matches!(message, ToServer::Goodbye);
         match self.seats.get(&line).cloned() {
             Some(Seat::Job { generation, rank }) => {
-                self.in_job(generation, |job| job.hear(rank, message, body))
+                self.in_job(generation, |job| job.hear(rank, message, body, now))
             }
             // A rank that waits for the others has nothing to say but that it leaves, whatever its words.
             Some(Seat::Roster(_)) => self.closed(line, "it spoke before the job had started"),

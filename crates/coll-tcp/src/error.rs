@@ -233,6 +233,18 @@ pub enum StartError {
     },
 }
 
+/// Why links could not be made while the job ran.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// They could not be connected.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The job failed meanwhile, or the peers have not come to the operation that needs them.
+    #[error(transparent)]
+    Fault(#[from] coll_exec::Fault),
+}
+
 /// Why the server turns a job's ranks away.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Refusal {

@@ -1,13 +1,18 @@
-//! A job whose ranks are all there: who is connected, who left, what they exchange, and why it ended.
+//! A job whose ranks are all there: who is connected, who left, what they exchange, what they do when one of them
+//! stalls, and why it ended.
 //!
 //! Pure: what ranks said goes in, what to tell them comes out. The first reason to fail is the job's verdict and is
 //! told to every rank; later ones, which most often follow from it, are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
+use crate::board::Explanation;
+use crate::call::Report;
+use crate::inquiry::Inquiry;
 use crate::roster::LineId;
-use crate::wire::{ToRank, ToServer};
+use crate::wire::{Entry, ToRank, ToServer};
 
 /// Something to tell a rank.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +34,8 @@ pub(crate) struct Member {
     pub(crate) line: LineId,
     /// Process and host, for messages.
     pub(crate) whence: String,
+    /// Where others reach it.
+    pub(crate) entry: Option<Entry>,
 }
 
 /// The job.
@@ -36,6 +43,8 @@ pub(crate) struct Member {
 pub(crate) struct Job {
     world: u32,
     present: BTreeMap<u32, Member>,
+    entries: BTreeMap<u32, Entry>,
+    inquiry: Option<Inquiry>,
     /// Ranks that said goodbye.
     left: BTreeSet<u32>,
     ready: BTreeSet<u32>,
@@ -46,9 +55,13 @@ pub(crate) struct Job {
 
 impl Job {
     /// All ranks of `members` are present, none is ready.
-    pub(crate) fn new(members: BTreeMap<u32, Member>) -> Job {
+    pub(crate) fn new(mut members: BTreeMap<u32, Member>) -> Job {
+        let entries = members.iter_mut().filter_map(|(rank, member)| Some((*rank, member.entry.take()?)));
+        let entries = entries.collect();
         Job {
             world: u32::try_from(members.len()).unwrap_or(u32::MAX),
+            entries,
+            inquiry: None,
             present: members,
             left: BTreeSet::new(),
             ready: BTreeSet::new(),
@@ -67,13 +80,29 @@ impl Job {
         self.present.values().map(|member| member.line)
     }
 
+    /// When the job has something to do by itself.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.inquiry.as_ref().map(Inquiry::deadline)
+    }
+
+    /// Does what is due.
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Telling> {
+        match &self.inquiry {
+            Some(inquiry) if inquiry.deadline() <= now => self.close_inquiry(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Takes what a rank said, with the frame's body.
-    pub(crate) fn hear(&mut self, rank: u32, message: ToServer, body: Vec<u8>) -> Vec<Telling> {
+    pub(crate) fn hear(&mut self, rank: u32, message: ToServer, body: Vec<u8>, now: Instant) -> Vec<Telling> {
         match message {
             ToServer::Register(_) => self.fail_by(rank, "it registered twice on one connection"),
             ToServer::Ready => self.ready(rank),
             ToServer::Blob { sequence } => self.blob(rank, sequence, body),
             ToServer::WhoIsMissing { sequence } => self.who_is_missing(rank, sequence),
+            ToServer::WhereAre { ranks } => self.where_are(rank, &ranks),
+            ToServer::Stalled { sequence, report } => self.stalled(rank, sequence, report, now),
+            ToServer::Doing { report } => self.doing(rank, report),
             ToServer::Abort { reason } => self.verdict(None, ToRank::Aborted { origin: rank, reason }),
             ToServer::Goodbye => self.goodbye(rank),
         }
@@ -84,6 +113,60 @@ impl Job {
         let Some(member) = self.present.remove(&rank) else { return Vec::new() };
         let detail = format!("{} left without a goodbye ({detail})", member.whence);
         self.verdict(Some(rank), ToRank::Gone { rank, detail })
+    }
+
+    fn where_are(&self, rank: u32, ranks: &[u32]) -> Vec<Telling> {
+        let Some(member) = self.present.get(&rank) else { return Vec::new() };
+        // Each once, however often it was asked for.
+        let ranks: BTreeSet<&u32> = ranks.iter().collect();
+        let peers = ranks.into_iter().filter_map(|rank| self.entries.get(rank).cloned()).collect();
+        vec![Telling::plain(member.line, ToRank::Peers { peers })]
+    }
+
+    /// A rank asks what the others do: so are they, unless that is under way.
+    fn stalled(&mut self, rank: u32, sequence: u64, report: Report, now: Instant) -> Vec<Telling> {
+        if self.failed {
+            return Vec::new();
+        }
+        let mut tellings = Vec::new();
+        if self.inquiry.is_none() {
+            let others = self.present.iter().filter(|(other, _)| **other != rank);
+            tellings.extend(others.map(|(_, other)| Telling::plain(other.line, ToRank::Inquire)));
+        }
+        self.inquiry.get_or_insert_with(|| Inquiry::new(now)).ask(rank, sequence, report);
+        tellings.extend(self.settle_inquiry());
+        tellings
+    }
+
+    fn doing(&mut self, rank: u32, report: Report) -> Vec<Telling> {
+        // An answer that comes too late is of no use.
+        let Some(inquiry) = &mut self.inquiry else { return Vec::new() };
+        inquiry.take(rank, report);
+        self.settle_inquiry()
+    }
+
+    /// Ends the inquiry if everyone has answered.
+    fn settle_inquiry(&mut self) -> Vec<Telling> {
+        let Some(inquiry) = &self.inquiry else { return Vec::new() };
+        match self.present.keys().all(|rank| inquiry.has_heard(*rank)) {
+            true => self.close_inquiry(),
+            false => Vec::new(),
+        }
+    }
+
+    fn close_inquiry(&mut self) -> Vec<Telling> {
+        let Some(inquiry) = self.inquiry.take() else { return Vec::new() };
+        if let Some((operation, detail)) = inquiry.mismatch() {
+            return self.verdict(None, ToRank::Mismatch { operation, detail });
+        }
+        let present = self.present.iter().map(|(rank, member)| (*rank, member.whence.clone())).collect();
+        let explanations = inquiry.explanations(&present, &self.left);
+        let tell = |(rank, sequence, explanation): (u32, u64, Explanation)| {
+            let Explanation { ranks, detail } = explanation;
+            let line = self.present.get(&rank)?.line;
+            Some(Telling::plain(line, ToRank::Explained { sequence, ranks, detail }))
+        };
+        explanations.into_iter().filter_map(tell).collect()
     }
 
     fn ready(&mut self, rank: u32) -> Vec<Telling> {
@@ -150,7 +233,9 @@ impl Job {
             let detail = "it said goodbye before every rank was connected".to_owned();
             return self.verdict(None, ToRank::Gone { rank, detail });
         }
-        self.settle_exchange()
+        let mut tellings = self.settle_exchange();
+        tellings.extend(self.settle_inquiry());
+        tellings
     }
 
     /// A rank broke the protocol.
@@ -164,6 +249,7 @@ impl Job {
             return Vec::new();
         }
         self.blobs.clear();
+        self.inquiry = None;
         let told = self.present.iter().filter(|(rank, _)| Some(**rank) != about);
         told.map(|(_, member)| Telling::plain(member.line, message.clone())).collect()
     }
@@ -178,18 +264,23 @@ mod tests {
     use super::*;
 
     fn started(world: u32) -> Job {
-        let member =
-            |rank| (rank, Member { line: 100 + u64::from(rank), whence: format!("pid {rank} on node") });
+        let member = |rank| {
+            (rank, Member { line: 100 + u64::from(rank), whence: format!("pid {rank} on node"), entry: None })
+        };
         Job::new((0..world).map(member).collect())
     }
 
     fn job(world: u32) -> Job {
         let mut job = started(world);
         for rank in 0..world {
-            let told = job.hear(rank, ToServer::Ready, vec![]);
+            let told = hear(&mut job, rank, ToServer::Ready, vec![]);
             assert_eq!(told.len(), if rank + 1 == world { world as usize } else { 0 });
         }
         job
+    }
+
+    fn hear(job: &mut Job, rank: u32, message: ToServer, body: Vec<u8>) -> Vec<Telling> {
+        job.hear(rank, message, body, Instant::now())
     }
 
     fn lines(tellings: &[Telling]) -> Vec<LineId> {
@@ -199,15 +290,15 @@ mod tests {
     #[test]
     fn an_exchange_ends_when_the_last_rank_has_come() {
         let mut job = job(3);
-        assert!(job.hear(2, ToServer::Blob { sequence: 0 }, b"cc".to_vec()).is_empty());
-        assert!(job.hear(0, ToServer::Blob { sequence: 0 }, b"a".to_vec()).is_empty());
-        let asked = job.hear(0, ToServer::WhoIsMissing { sequence: 0 }, vec![]);
+        assert!(hear(&mut job, 2, ToServer::Blob { sequence: 0 }, b"cc".to_vec()).is_empty());
+        assert!(hear(&mut job, 0, ToServer::Blob { sequence: 0 }, b"a".to_vec()).is_empty());
+        let asked = hear(&mut job, 0, ToServer::WhoIsMissing { sequence: 0 }, vec![]);
         assert_eq!(asked[0].message, ToRank::Missing { sequence: 0, ranks: vec![1] });
-        let told = job.hear(1, ToServer::Blob { sequence: 0 }, vec![]);
+        let told = hear(&mut job, 1, ToServer::Blob { sequence: 0 }, vec![]);
         assert_eq!(lines(&told), [100, 101, 102]);
         assert_eq!(told[0].message, ToRank::Gathered { sequence: 0, lengths: vec![1, 0, 2] });
         assert_eq!(**told[2].body, *b"acc");
-        assert!(job.hear(1, ToServer::Blob { sequence: 1 }, vec![]).is_empty(), "the next has begun");
+        assert!(hear(&mut job, 1, ToServer::Blob { sequence: 1 }, vec![]).is_empty(), "the next has begun");
     }
 
     #[test]
@@ -217,30 +308,30 @@ mod tests {
         assert_eq!(lines(&told), [100, 101, 103]);
         let detail = "pid 2 on node left without a goodbye (closed)".to_owned();
         assert_eq!(told[0].message, ToRank::Gone { rank: 2, detail });
-        assert!(job.hear(1, ToServer::Abort { reason: "lost rank 2".into() }, vec![]).is_empty());
+        assert!(hear(&mut job, 1, ToServer::Abort { reason: "lost rank 2".into() }, vec![]).is_empty());
         assert!(job.lost(0, "closed").is_empty());
     }
 
     #[test]
     fn the_one_who_gives_up_is_told_too() {
         let mut job = job(2);
-        let told = job.hear(1, ToServer::Abort { reason: "no".into() }, vec![]);
+        let told = hear(&mut job, 1, ToServer::Abort { reason: "no".into() }, vec![]);
         assert_eq!(lines(&told), [100, 101]);
     }
 
     #[test]
     fn before_all_are_connected_the_missing_are_those_who_are_not() {
         let mut job = started(3);
-        job.hear(1, ToServer::Ready, vec![]);
-        let told = job.hear(1, ToServer::WhoIsMissing { sequence: 0 }, vec![]);
+        hear(&mut job, 1, ToServer::Ready, vec![]);
+        let told = hear(&mut job, 1, ToServer::WhoIsMissing { sequence: 0 }, vec![]);
         assert_eq!(told, [Telling::plain(101, ToRank::Missing { sequence: 0, ranks: vec![0, 2] })]);
     }
 
     #[test]
     fn a_goodbye_is_no_death_unless_the_rank_is_still_needed() {
         let mut job = job(3);
-        assert!(job.hear(1, ToServer::Goodbye, vec![]).is_empty());
-        let told = job.hear(0, ToServer::Blob { sequence: 0 }, vec![]);
+        assert!(hear(&mut job, 1, ToServer::Goodbye, vec![]).is_empty());
+        let told = hear(&mut job, 0, ToServer::Blob { sequence: 0 }, vec![]);
         let detail = "it said goodbye before exchange 0".to_owned();
         assert_eq!(told[0].message, ToRank::Gone { rank: 1, detail });
         assert_eq!(lines(&told), [100, 102]);
@@ -249,19 +340,57 @@ mod tests {
     #[test]
     fn a_goodbye_ends_the_wait_of_those_who_had_come_before() {
         let mut job = job(2);
-        assert!(job.hear(0, ToServer::Blob { sequence: 0 }, vec![]).is_empty());
-        let told = job.hear(1, ToServer::Goodbye, vec![]);
+        assert!(hear(&mut job, 0, ToServer::Blob { sequence: 0 }, vec![]).is_empty());
+        let told = hear(&mut job, 1, ToServer::Goodbye, vec![]);
         assert_eq!(lines(&told), [100]);
         assert!(!job.is_over());
-        job.hear(0, ToServer::Goodbye, vec![]);
+        hear(&mut job, 0, ToServer::Goodbye, vec![]);
         assert!(job.is_over());
     }
 
     #[test]
     fn a_blob_out_of_turn_is_a_protocol_error_of_its_rank() {
         let mut job = job(2);
-        let told = job.hear(1, ToServer::Blob { sequence: 5 }, vec![]);
+        let told = hear(&mut job, 1, ToServer::Blob { sequence: 5 }, vec![]);
         let reason = "protocol error: it came to exchange 5 when 0 was due".to_owned();
         assert_eq!(told[0].message, ToRank::Aborted { origin: 1, reason });
+    }
+
+    fn report(operation: u64, fingerprint: u8) -> Report {
+        let words = vec![("collective".to_owned(), fingerprint.to_string())];
+        let told = crate::call::Told { operation, fingerprint: [fingerprint; 16], words };
+        Report { recent: vec![told], within: true, since_ms: 0, waits_for: vec![] }
+    }
+
+    #[test]
+    fn a_stall_is_an_inquiry_and_the_silent_are_named_when_it_is_over() {
+        let mut job = job(3);
+        let now = Instant::now();
+        assert_eq!(job.deadline(), None);
+        let stalled = |sequence| ToServer::Stalled { sequence, report: report(7, 1) };
+        let told = job.hear(0, stalled(4), vec![], now);
+        assert_eq!((lines(&told), &told[0].message), (vec![101, 102], &ToRank::Inquire));
+        assert!(job.hear(1, stalled(9), vec![], now).is_empty(), "it is under way");
+        assert!(job.expire(now).is_empty(), "there is time left");
+        let told = job.expire(job.deadline().unwrap());
+        assert_eq!(lines(&told), [100, 101]);
+        let ToRank::Explained { sequence: 9, ranks, detail } = &told[1].message else { panic!("{told:?}") };
+        assert!(*ranks == [2] && detail.starts_with("rank 2 (pid 2 on node) does not answer"), "{detail}");
+        assert_eq!(job.deadline(), None);
+    }
+
+    #[test]
+    fn an_inquiry_that_all_have_answered_is_over_at_once_and_a_mismatch_is_told_to_all() {
+        let mut job = job(3);
+        hear(&mut job, 0, ToServer::Stalled { sequence: 0, report: report(7, 1) }, vec![]);
+        assert!(hear(&mut job, 1, ToServer::Doing { report: report(7, 2) }, vec![]).is_empty());
+        let told = hear(&mut job, 2, ToServer::Doing { report: report(7, 1) }, vec![]);
+        assert_eq!(lines(&told), [100, 101, 102]);
+        let ToRank::Mismatch { operation: 7, detail } = &told[0].message else { panic!("{told:?}") };
+        assert!(
+            detail.starts_with("rank 1 is in operation 7: 2; ranks 0, 2 are in operation 7: 1"),
+            "{detail}"
+        );
+        assert!(hear(&mut job, 2, ToServer::Doing { report: report(7, 1) }, vec![]).is_empty(), "too late");
     }
 }

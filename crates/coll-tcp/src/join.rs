@@ -2,8 +2,9 @@
 //! until every rank has. So either all ranks start or none does, and each that does not knows why.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
 use std::thread;
@@ -12,11 +13,14 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
-use crate::control::{Board, Control, Controls, Incoming, Server, controls};
+use crate::accept::{self, Stash};
+use crate::board::Board;
+use crate::control::{Control, Controls, Identity, Incoming, Server, controls};
+use crate::dial::{Backoff, Race};
 use crate::error::{RankList, StartError};
 use crate::handshake::{HandshakeError, introduce};
 use crate::host::{Host, ensure_descriptors};
-use crate::links::{Backoff, Connected, connect, connect_to};
+use crate::links::{Connected, Ground, Paths};
 use crate::options::JoinOptions;
 use crate::socket;
 use crate::transport::TcpTransport;
@@ -28,7 +32,8 @@ const NAME_PATIENCE: Duration = Duration::from_secs(10);
 /// The server answers a moment later than a rank's time limit, if the limit is what it has to tell of.
 const GRACE: Duration = Duration::from_millis(800);
 
-/// Joins a job. Returns when every rank is connected to all of its peers, or with the reason why that cannot be.
+/// Joins a job. Returns when every rank is connected to all the peers of its options, or with the reason why that
+/// cannot be. Other links are made later, by [`TcpTransport::connect`].
 ///
 /// A world of one rank opens no socket but a local one, and needs no server.
 pub fn join(options: JoinOptions) -> Result<TcpTransport, StartError> {
@@ -53,17 +58,20 @@ pub fn join(options: JoinOptions) -> Result<TcpTransport, StartError> {
         what: "start",
         detail: "the control thread ended without a word".to_owned(),
     };
-    let connected = started.recv().map_err(gone)??;
-    let control = Control::new(handle, thread);
+    let (connected, server) = started.recv().map_err(gone)??;
+    let control = Control::new(handle, thread, server);
     Ok(TcpTransport::new(&options, connected, Some(control), board, woken))
 }
+
+/// What a rank starts with.
+type Started = Result<(Connected, Identity), StartError>;
 
 /// The control thread's whole life.
 fn attend_to_job(
     options: &JoinOptions,
     board: &Board,
     reins: Controls,
-    starting: &std_mpsc::Sender<Result<Connected, StartError>>,
+    starting: &std_mpsc::Sender<Started>,
 ) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -75,9 +83,9 @@ fn attend_to_job(
     };
     runtime.block_on(async {
         match start(options).await {
-            Ok((server, connected)) => {
-                if starting.send(Ok(connected)).is_ok() {
-                    server.attend(board, reins).await;
+            Ok((server, paths, connected)) => {
+                if starting.send(Ok((connected, server.identity.clone()))).is_ok() {
+                    server.attend(paths, board, reins).await;
                 }
             }
             Err(error) => {
@@ -89,7 +97,7 @@ fn attend_to_job(
     runtime.shutdown_background();
 }
 
-async fn start(options: &JoinOptions) -> Result<(Server, Connected), StartError> {
+async fn start(options: &JoinOptions) -> Result<(Server, Paths, Connected), StartError> {
     let deadline = deadline_of(options);
     let stream = reach(options, deadline).await?;
     let listener = listen(options)?;
@@ -104,9 +112,19 @@ async fn start(options: &JoinOptions) -> Result<(Server, Connected), StartError>
     };
     let mut server = Server::new(stream, options);
     tell(options, &mut server, &register(options, contact)?, deadline).await?;
-    let (generation, peers) = hear_start(options, &mut server, deadline).await?;
-    match connect_and_agree(options, &mut server, generation, server_ip, &peers, listener, deadline).await {
-        Ok(connected) => Ok((server, connected)),
+    let (generation, known) = hear_start(options, &mut server, deadline).await?;
+    let ground = Ground {
+        rank: options.rank,
+        world: options.world,
+        generation,
+        token: options.token.clone(),
+        socket_buffer_bytes: options.socket_buffer_bytes,
+    };
+    let stash = Stash::new();
+    tokio::spawn(accept::attend(listener, ground.clone(), stash.clone()));
+    let paths = Paths { ground, server_ip, stash, known };
+    match connect_and_agree(options, &mut server, &paths, deadline).await {
+        Ok(connected) => Ok((server, paths, connected)),
         Err(error) => {
             // The others wait for this rank: they should know why it will not come.
             server.part(&ToServer::Abort { reason: error.to_string() }).await;
@@ -154,9 +172,15 @@ async fn reach(options: &JoinOptions, deadline: Instant) -> Result<TcpStream, St
     let mut pause = Backoff::new();
     let trying = async {
         loop {
-            for address in resolve(&options.address, deadline.min(began + NAME_PATIENCE)).await? {
+            let addresses = resolve(&options.address, deadline.min(began + NAME_PATIENCE)).await?;
+            let mut race = Race::new(&addresses, None);
+            while let Some((_, outcome)) = race.next().await {
                 tries += 1;
-                match reach_once(options, address, deadline, &answered).await {
+                let reached = match outcome {
+                    Ok(stream) => introduce_to_server(options, stream, deadline, &answered).await,
+                    Err(error) => Err(Reach::Again(error.to_string())),
+                };
+                match reached {
                     Ok(stream) => return Ok(stream),
                     Err(Reach::Final(error)) => return Err(error),
                     Err(Reach::Again(why)) => last = why,
@@ -201,14 +225,12 @@ async fn resolve(address: &str, until: Instant) -> Result<Vec<SocketAddr>, Start
 }
 
 /// `answered` says, if this is broken off, whether somebody accepted the connection and was silent then.
-async fn reach_once(
+async fn introduce_to_server(
     options: &JoinOptions,
-    address: SocketAddr,
+    mut stream: TcpStream,
     deadline: Instant,
     answered: &Cell<bool>,
 ) -> Result<TcpStream, Reach> {
-    answered.set(false);
-    let mut stream = connect_to(address, None).await.map_err(|error| Reach::Again(error.to_string()))?;
     answered.set(true);
     let patience = deadline.saturating_duration_since(Instant::now());
     let claim = RankClaim {
@@ -218,7 +240,9 @@ async fn reach_once(
         patience_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
     };
     let address = options.address.clone();
-    match introduce(&mut stream, &options.token, claim).await {
+    let introduced = introduce(&mut stream, &options.token, claim).await;
+    answered.set(false);
+    match introduced {
         Ok(()) => Ok(stream),
         Err(HandshakeError::Version { theirs }) => {
             Err(Reach::Final(StartError::Version { address, ours: crate::wire::PROTOCOL_VERSION, theirs }))
@@ -232,6 +256,7 @@ async fn reach_once(
             Err(Reach::Final(StartError::NotARendezvous { address, detail }))
         }
         Err(HandshakeError::Silent) => {
+            answered.set(true);
             Err(Reach::Again("it accepts connections but does not answer".to_owned()))
         }
         Err(HandshakeError::Frame(FrameError::Closed)) => Err(Reach::Again("it hung up".to_owned())),
@@ -243,11 +268,11 @@ async fn hear_start(
     options: &JoinOptions,
     server: &mut Server,
     deadline: Instant,
-) -> Result<(u64, Vec<Entry>), StartError> {
+) -> Result<(u64, BTreeMap<u32, Entry>), StartError> {
     match timeout_at(deadline + GRACE, server.next()).await {
         Ok(Ok((ToRank::Start { generation, host_rank, peers }, _))) => {
-            server.host_rank = host_rank;
-            Ok((generation, peers))
+            server.identity.host_rank = host_rank;
+            Ok((generation, peers.into_iter().map(|peer| (peer.rank, peer)).collect()))
         }
         Ok(incoming) => Err(not_started(options, incoming)),
         Err(_) => Err(silent(options)),
@@ -258,14 +283,12 @@ async fn hear_start(
 async fn connect_and_agree(
     options: &JoinOptions,
     server: &mut Server,
-    generation: u64,
-    server_ip: IpAddr,
-    peers: &[Entry],
-    listener: TcpListener,
+    paths: &Paths,
     deadline: Instant,
 ) -> Result<Connected, StartError> {
+    let limit_s = options.time_limit.as_secs_f64();
     let connected = tokio::select! {
-        connected = connect(options, generation, server_ip, peers, listener, deadline) => connected?,
+        connected = paths.connect(&options.links, deadline, limit_s) => connected?,
         incoming = server.next() => return Err(not_started(options, incoming)),
     };
     tell(options, server, &ToServer::Ready, deadline).await?;
@@ -277,10 +300,9 @@ async fn connect_and_agree(
     tell(options, server, &ToServer::WhoIsMissing { sequence: 0 }, deadline + GRACE).await?;
     match timeout_at(deadline + GRACE, server.next()).await {
         Ok(Ok((ToRank::AllReady, _))) => Ok(connected),
-        Ok(Ok((ToRank::Missing { ranks, .. }, _))) => Err(StartError::NotConnected {
-            ranks: RankList(ranks),
-            limit_s: options.time_limit.as_secs_f64(),
-        }),
+        Ok(Ok((ToRank::Missing { ranks, .. }, _))) => {
+            Err(StartError::NotConnected { ranks: RankList(ranks), limit_s })
+        }
         Ok(incoming) => Err(not_started(options, incoming)),
         Err(_) => Err(silent(options)),
     }

@@ -16,12 +16,17 @@
 //! pure state, no sockets), `server`; then `options`, `links`, `join` (how a rank starts), `control` and `transport`
 //! (how it runs).
 
+mod accept;
 mod address;
+mod board;
+mod call;
 mod control;
 mod desk;
+mod dial;
 mod error;
 mod handshake;
 mod host;
+mod inquiry;
 mod job;
 mod join;
 mod links;
@@ -29,14 +34,19 @@ mod options;
 mod roster;
 mod server;
 mod socket;
+mod spin;
+mod stall;
 mod token;
 mod transport;
 mod wire;
+mod wires;
 
-pub use error::{Attempt, Disagreement, LinkFailure, Opinion, RankList, StartError};
+pub use board::Watch;
+pub use call::Call;
+pub use error::{Attempt, ConnectError, Disagreement, LinkFailure, Opinion, RankList, StartError};
 pub use join::join;
 pub use options::JoinOptions;
 pub use server::Rendezvous;
 pub use token::Token;
-pub use transport::TcpTransport;
+pub use transport::{Counters, TcpTransport};
 pub use wire::{BLOB_LIMIT_BYTES, PROTOCOL_VERSION};

@@ -317,7 +317,7 @@ mod tests {
     fn another_version_is_named() {
         let mut members = vec![member(0, 2), member(1, 2)];
         members[1].version = 9;
-        check(members, expect!["the ranks disagree on the protocol version: rank 1 has 9, rank 0 has 1"]);
+        check(members, expect!["the ranks disagree on the protocol version: rank 1 has 9, rank 0 has 2"]);
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //! What fails on a link is often the shadow of something else: a rank that gave up closes its links, and its word of
 //! why comes by another way. So a broken link is not an error at once. It is set aside for [`GRACE`], in which the
 //! control thread may learn the reason; only then is the link's own end the error.
+//!
+//! A rank that sleeps for long asks the server what the others are doing; if its time runs out, the answer says who
+//! kept it waiting, and if the ranks make different calls, that ends the job on all of them ([`crate::inquiry`]).
 
 use std::io::{self, IoSlice};
-use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,15 +15,16 @@ use std::time::{Duration, Instant};
 use coll_exec::{Fault, Interest, Link, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 
-use crate::control::{Board, Control, drain};
+use crate::board::{Board, Watch, drain};
+use crate::call::Call;
+use crate::control::Control;
 use crate::links::Connected;
 use crate::options::JoinOptions;
-use crate::wire::{BLOB_LIMIT_BYTES, ToServer};
-
-/// How long a broken link waits for a better reason than its own.
-const GRACE: Duration = Duration::from_millis(400);
+use crate::spin::{Rest, Spin};
+use crate::stall::Stall;
+use crate::wires::Wires;
 
 /// How many parts one call to the system takes; more are left to the next.
 const PARTS_AT_A_TIME: usize = 16;
@@ -31,36 +34,45 @@ const PARTS_AT_A_TIME: usize = 16;
 /// Ends well by [`shutdown`](TcpTransport::shutdown); merely dropped, it is this rank's death to the others.
 #[derive(Debug)]
 pub struct TcpTransport {
-    rank: u32,
-    world: u32,
-    /// By link, ascending.
-    wires: Vec<Wire>,
+    pub(crate) rank: u32,
+    pub(crate) world: u32,
+    pub(crate) wires: Wires,
     /// None in a world of one rank.
-    control: Option<Control>,
-    board: Arc<Board>,
-    woken: UnixStream,
-    limit: Duration,
-    /// How long this rank has slept since anything moved.
-    slept: Duration,
-    /// Whether anything moved since it last slept.
+    pub(crate) control: Option<Control>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) woken: UnixStream,
+    pub(crate) limit: Duration,
+    /// How long this rank has slept since anything moved, and what it knows of the reason.
+    pub(crate) stall: Stall,
+    /// Whether anything moved since it last looked for something to do.
     moved: bool,
+    spin: Spin,
+    /// Ranks on this machine, if the caller has said so.
+    local_ranks: Option<u32>,
     /// The number of the next exchange.
-    sequence: u64,
+    pub(crate) sequence: u64,
+    counters: Counters,
     /// Kept from one sleep to the next, so that sleeping allocates nothing.
     poll_space: Vec<PollFd<'static>>,
 }
 
-#[derive(Debug)]
-struct Wire {
-    link: Link,
-    socket: TcpStream,
-    broken: Option<Break>,
-}
-
-#[derive(Debug)]
-struct Break {
-    since: Instant,
-    detail: String,
+/// Calls to the system that a rank has made, and the bytes that they moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Calls that sent, with bytes taken or not.
+    pub sends: u64,
+    /// Calls that received, with bytes given or not.
+    pub receives: u64,
+    /// Those of both that moved nothing.
+    pub in_vain: u64,
+    /// Times that it gave its core away.
+    pub yields: u64,
+    /// Times that it slept.
+    pub sleeps: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
 }
 
 impl TcpTransport {
@@ -71,21 +83,24 @@ impl TcpTransport {
         board: Arc<Board>,
         woken: UnixStream,
     ) -> TcpTransport {
-        let wires: Vec<Wire> =
-            connected.into_iter().map(|(link, socket)| Wire { link, socket, broken: None }).collect();
-        TcpTransport {
+        let mut transport = TcpTransport {
             rank: options.rank,
             world: options.world,
-            poll_space: Vec::with_capacity(wires.len() + 1),
-            wires,
+            poll_space: Vec::new(),
+            wires: Wires::default(),
             control,
             board,
             woken,
             limit: options.time_limit,
-            slept: Duration::ZERO,
+            stall: Stall::default(),
             moved: false,
+            spin: Spin::new(options.spin_limit, false),
+            local_ranks: None,
             sequence: 0,
-        }
+            counters: Counters::default(),
+        };
+        transport.add(connected);
+        transport
     }
 
     /// This rank.
@@ -100,14 +115,45 @@ impl TcpTransport {
 
     /// The links, ascending.
     pub fn links(&self) -> impl Iterator<Item = Link> {
-        self.wires.iter().map(|wire| wire.link)
+        self.wires.links()
     }
 
-    /// Begins an operation: from now on, to sleep for `limit` in all without a byte moving is a fault.
+    /// Begins something that is no call of its own: from now on, to sleep for `limit` in all without a byte moving is
+    /// a fault.
     pub fn begin(&mut self, limit: Duration) {
         self.limit = limit;
-        self.slept = Duration::ZERO;
         self.moved = false;
+        self.stall.renew();
+        self.spin.renew();
+    }
+
+    /// Begins operation number `operation`, as [`begin`](TcpTransport::begin) does. If ranks wait for each other, their
+    /// calls under one number are compared, and those that have not come to it are named. Numbers must rise.
+    pub fn begin_call(&mut self, limit: Duration, operation: u64, call: &Arc<Call>) {
+        self.begin(limit);
+        self.board.begin(operation, call);
+    }
+
+    /// Ends the operation: what others wait for from here on, this rank has not begun.
+    pub fn end_call(&mut self) {
+        self.board.end();
+    }
+
+    /// Says how many ranks share this machine, this one included. If there are more than cores, ranks that wait give
+    /// theirs away. Unless it is said, a world whose links all stay on this machine counts as sharing it.
+    pub fn set_local_ranks(&mut self, ranks: u32) {
+        self.local_ranks = Some(ranks);
+        self.judge_crowd();
+    }
+
+    /// A handle that tells whether the job has failed, for whoever waits for something else than this transport.
+    pub fn watch(&self) -> Watch {
+        Watch::new(&self.board)
+    }
+
+    /// What this rank has asked of the system so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
     }
 
     /// Gives up: every rank will hear of it, with the first reason that any of them gave. Does not wait. Returns
@@ -121,25 +167,6 @@ impl TcpTransport {
         earlier
     }
 
-    /// Gives a small blob to every rank and takes one of each, by rank: a barrier, too. Every rank must come, in the
-    /// same order of exchanges. A blob has at most [`BLOB_LIMIT_BYTES`].
-    pub fn exchange(&mut self, blob: Vec<u8>) -> Result<Vec<Vec<u8>>, Fault> {
-        if blob.len() > BLOB_LIMIT_BYTES {
-            let reason =
-                format!("a blob of {} bytes for an exchange, of {BLOB_LIMIT_BYTES} allowed", blob.len());
-            self.abort(&reason);
-            return Err(Fault::Aborted { origin: self.rank, reason });
-        }
-        let Some(control) = &self.control else { return Ok(vec![blob]) };
-        let sequence = self.sequence;
-        self.sequence += 1;
-        control.say(ToServer::Blob { sequence }, blob);
-        if let Some(blobs) = self.await_note(self.limit, |board| board.take_gathered(sequence))? {
-            return Ok(blobs);
-        }
-        Err(self.late_exchange(sequence))
-    }
-
     /// Leaves in good order, which is no death to the others. Waits a second at most, and for no rank.
     pub fn shutdown(mut self) {
         if let Some(control) = self.control.take() {
@@ -147,60 +174,30 @@ impl TcpTransport {
         }
     }
 
-    /// Waits for something on the board: nothing if it has not come in time.
-    fn await_note<T>(&self, limit: Duration, look: impl Fn(&Board) -> Option<T>) -> Result<Option<T>, Fault> {
-        let began = Instant::now();
-        loop {
-            drain(&self.woken);
-            if let Some(found) = look(&self.board) {
-                return Ok(Some(found));
-            }
-            if let Some(fault) = self.board.fault() {
-                return Err(fault);
-            }
-            if self.board.is_server_gone() {
-                return Err(Fault::Aborted {
-                    origin: self.rank,
-                    reason: "the rendezvous has ended, and exchanges with it".to_owned(),
-                });
-            }
-            let left = limit.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            let mut ears = [PollFd::new(&self.woken, PollFlags::IN)];
-            sleep(&mut ears, left).map_err(|errno| self.own_fault(errno))?;
+    /// Takes new links in.
+    pub(crate) fn add(&mut self, connected: Connected) {
+        for (link, socket) in connected {
+            self.wires.add(link, socket);
         }
+        self.poll_space.reserve(self.wires.len() + 1);
+        self.judge_crowd();
     }
 
-    /// The fault of an exchange that was not complete in time: the server knows who has not come.
-    fn late_exchange(&self, sequence: u64) -> Fault {
-        if let Some(control) = &self.control {
-            control.say(ToServer::WhoIsMissing { sequence }, Vec::new());
-        }
-        let limit_s = self.limit.as_secs_f64();
-        match self.await_note(GRACE, |board| board.take_missing(sequence)) {
-            Ok(Some(ranks)) if !ranks.is_empty() => Fault::PeerLost {
-                peer: ranks[0],
-                detail: format!(
-                    "{} did not come to exchange {sequence} within {limit_s} s",
-                    crate::RankList(ranks)
-                ),
-            },
-            Ok(_) => Fault::TimedOut { limit_s },
-            Err(fault) => fault,
-        }
+    /// Whether there are more ranks than cores here.
+    fn judge_crowd(&mut self) {
+        let is_local = |socket: &std::net::TcpStream| match (socket.local_addr(), socket.peer_addr()) {
+            (Ok(here), Ok(there)) => here.ip() == there.ip() || there.ip().is_loopback(),
+            _ => false,
+        };
+        let seen = || if self.wires.sockets().all(is_local) { self.world } else { 1 };
+        let ranks = self.local_ranks.unwrap_or_else(seen);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.spin.set_crowded(ranks as usize > cores);
     }
 
     /// The fault of a call to the system that can only fail by this rank's own doing.
-    fn own_fault(&self, errno: Errno) -> Fault {
+    pub(crate) fn own_fault(&self, errno: Errno) -> Fault {
         Fault::Aborted { origin: self.rank, reason: format!("cannot poll its sockets: {errno}") }
-    }
-
-    fn place(&self, link: Link) -> Result<usize, Fault> {
-        self.wires
-            .binary_search_by_key(&link, |wire| wire.link)
-            .map_err(|_| Fault::NoLink { peer: link.peer, channel: link.channel })
     }
 
     /// Takes the outcome of moving bytes on a link: how many, or none for now.
@@ -208,24 +205,14 @@ impl TcpTransport {
         match outcome {
             Ok(count) => {
                 self.moved |= count > 0;
+                self.counters.in_vain += u64::from(count == 0);
                 count
             }
             Err(detail) => {
-                self.wires[place].broken = Some(Break { since: Instant::now(), detail });
+                self.wires.set_aside(place, detail);
                 0
             }
         }
-    }
-
-    /// How long the first broken link still waits for a reason; it is the fault if that is over.
-    fn grace(&self) -> Result<Option<Duration>, Fault> {
-        let breaks = self.wires.iter().filter_map(|wire| Some((wire.link, wire.broken.as_ref()?)));
-        let Some((link, first)) = breaks.min_by_key(|(_, broken)| broken.since) else { return Ok(None) };
-        let left = GRACE.saturating_sub(first.since.elapsed());
-        if left.is_zero() {
-            return Err(Fault::PeerLost { peer: link.peer, detail: first.detail.clone() });
-        }
-        Ok(Some(left))
     }
 
     /// Sleeps until a link or the board has something, or for `limit`. Says whether a link has.
@@ -233,14 +220,13 @@ impl TcpTransport {
         let mut ears: Vec<PollFd<'_>> = std::mem::take(&mut self.poll_space);
         ears.push(PollFd::new(&self.woken, PollFlags::IN));
         for interest in interests {
-            let place = self.wires.binary_search_by_key(&interest.link, |wire| wire.link);
-            let Link { peer, channel } = interest.link;
-            let wire = place.map(|place| &self.wires[place]).map_err(|_| Fault::NoLink { peer, channel })?;
+            let place = self.wires.place(interest.link)?;
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, interest.readable);
             flags.set(PollFlags::OUT, interest.writable);
-            if wire.broken.is_none() && !flags.is_empty() {
-                ears.push(PollFd::new(&wire.socket, flags));
+            match self.wires.socket(place) {
+                Some(socket) if !flags.is_empty() => ears.push(PollFd::new(socket, flags)),
+                _ => {}
             }
         }
         let began = Instant::now();
@@ -252,39 +238,60 @@ impl TcpTransport {
         let emptied = ears.into_iter().filter_map(|_| None).collect();
         self.poll_space = emptied;
         slept.map_err(|errno| self.own_fault(errno))?;
-        self.slept += began.elapsed();
+        self.counters.sleeps += 1;
+        self.stall.slept(began.elapsed());
         if woken {
             drain(&self.woken);
         }
         Ok(ready)
     }
+
+    /// Whether to look again at once, by returning early.
+    fn looks_again(&mut self, interests: &[Interest]) -> Result<bool, Fault> {
+        if interests.is_empty() {
+            return Ok(false);
+        }
+        let rest = self.spin.next();
+        if rest != Rest::Sleep {
+            // What sleep would find out.
+            for interest in interests {
+                self.wires.place(interest.link)?;
+            }
+        }
+        if rest == Rest::Yield {
+            self.counters.yields += 1;
+            std::thread::yield_now();
+        }
+        Ok(rest != Rest::Sleep)
+    }
 }
 
 impl Transport for TcpTransport {
     fn try_send(&mut self, link: Link, parts: &[&[u8]]) -> Result<usize, Fault> {
-        let place = self.place(link)?;
-        let Wire { socket, broken: None, .. } = &self.wires[place] else { return Ok(0) };
+        let place = self.wires.place(link)?;
+        let Some(socket) = self.wires.socket(place) else { return Ok(0) };
         let mut slices = [IoSlice::new(&[]); PARTS_AT_A_TIME];
         let mut count = 0;
         for (slice, part) in slices.iter_mut().zip(parts.iter().filter(|part| !part.is_empty())) {
             *slice = IoSlice::new(part);
             count += 1;
         }
-        if count == 0 {
-            return Ok(0);
-        }
         // Not `write`: that raises a signal when the peer is gone, which a host program may not expect.
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let outcome = match sendmsg(socket, &slices[..count], &mut SendAncillaryBuffer::default(), flags) {
-            Ok(sent) => Ok(sent),
-            Err(errno) => would_block(errno),
+        let outcome = match &slices[..count] {
+            [] => return Ok(0),
+            [one] => send(socket, one, flags),
+            several => sendmsg(socket, several, &mut SendAncillaryBuffer::default(), flags),
         };
-        Ok(self.note(place, outcome))
+        let taken = self.note(place, outcome.or_else(would_block));
+        self.counters.sends += 1;
+        self.counters.sent_bytes += taken as u64;
+        Ok(taken)
     }
 
     fn try_recv(&mut self, link: Link, into: &mut [u8]) -> Result<usize, Fault> {
-        let place = self.place(link)?;
-        let Wire { socket, broken: None, .. } = &self.wires[place] else { return Ok(0) };
+        let place = self.wires.place(link)?;
+        let Some(socket) = self.wires.socket(place) else { return Ok(0) };
         if into.is_empty() {
             return Ok(0);
         }
@@ -293,23 +300,32 @@ impl Transport for TcpTransport {
             Ok((count, _)) => Ok(count),
             Err(errno) => would_block(errno),
         };
-        Ok(self.note(place, outcome))
+        let got = self.note(place, outcome);
+        self.counters.receives += 1;
+        self.counters.received_bytes += got as u64;
+        Ok(got)
     }
 
     fn wait(&mut self, interests: &[Interest]) -> Result<(), Fault> {
         if std::mem::take(&mut self.moved) {
-            self.slept = Duration::ZERO;
+            self.stall.renew();
+            self.spin.renew();
         }
         loop {
             if let Some(fault) = self.board.fault() {
                 return Err(fault);
             }
-            let grace = self.grace()?;
-            let left = self.limit.saturating_sub(self.slept);
-            if left.is_zero() {
-                return Err(Fault::TimedOut { limit_s: self.limit.as_secs_f64() });
+            let grace = self.wires.grace()?;
+            if self.looks_again(interests)? {
+                return Ok(());
             }
-            if self.doze(interests, grace.map_or(left, |grace| grace.min(left)))? {
+            let left = self.limit.saturating_sub(self.stall.slept);
+            if left.is_zero() {
+                return Err(self.overdue(interests));
+            }
+            let until_question = self.ask_if_due(interests);
+            let nap = left.min(until_question).min(grace.unwrap_or(left));
+            if self.doze(interests, nap)? {
                 return Ok(());
             }
         }
@@ -325,7 +341,7 @@ fn would_block(errno: Errno) -> Result<usize, String> {
 }
 
 /// Polls for at most `limit`. A signal ends it early, as if that were up.
-fn sleep(ears: &mut [PollFd<'_>], limit: Duration) -> Result<(), Errno> {
+pub(crate) fn sleep(ears: &mut [PollFd<'_>], limit: Duration) -> Result<(), Errno> {
     let timeout = Timespec::try_from(limit).ok();
     match poll(ears, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -339,10 +355,11 @@ mod tests {
 
     #[test]
     fn sleeping_again_allocates_nothing() {
-        let options = JoinOptions::new(0, 2, "unused");
+        let mut options = JoinOptions::new(0, 2, "unused");
+        options.spin_limit = Duration::ZERO;
         let link = Link { peer: 1, channel: 0 };
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (board, woken) = Board::new(0).unwrap();
         let mut transport =
             TcpTransport::new(&options, Connected::from([(link, socket)]), None, board, woken);

@@ -11,12 +11,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use crate::call::Report;
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::token::{Nonce, Proof};
 
 /// The version of what is spoken on control connections and links. All ranks and the server must have the same.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// The longest blob that a rank may give to an exchange, in bytes.
 pub const BLOB_LIMIT_BYTES: usize = 16 << 20;
@@ -135,6 +136,12 @@ pub(crate) enum ToServer {
     Blob { sequence: u64 },
     /// The rank's time is up in exchange `sequence`, or before all are connected: who has not come?
     WhoIsMissing { sequence: u64 },
+    /// Where are these ranks? A plan connects the rank to them.
+    WhereAre { ranks: Vec<u32> },
+    /// Nothing moves for this rank: what are the others doing?
+    Stalled { sequence: u64, report: Report },
+    /// The answer to an inquiry.
+    Doing { report: Report },
     /// The rank gives up.
     Abort { reason: String },
     /// The rank is done, and will close.
@@ -160,6 +167,14 @@ pub(crate) enum ToRank {
     Gathered { sequence: u64, lengths: Vec<u64> },
     /// These ranks have not come to exchange `sequence`, or are not connected yet.
     Missing { sequence: u64, ranks: Vec<u32> },
+    /// These are the ranks that were asked for.
+    Peers { peers: Vec<Entry> },
+    /// Somebody stalls: what is this rank doing?
+    Inquire,
+    /// What was found out about the rank's stall number `sequence`: who keeps it waiting.
+    Explained { sequence: u64, ranks: Vec<u32>, detail: String },
+    /// Ranks make different calls under one operation number; it is over.
+    Mismatch { operation: u64, detail: String },
     /// A rank is gone without a goodbye, or with one where it was still needed.
     Gone { rank: u32, detail: String },
     /// A rank gave up.

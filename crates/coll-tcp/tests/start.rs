@@ -204,7 +204,10 @@ fn a_server_of_another_version_is_named_with_both() {
         }
     });
     let error = join(JoinOptions::new(0, 2, address.to_string())).unwrap_err();
-    assert_eq!(error, StartError::Version { address: address.to_string(), ours: 1, theirs: 7 });
+    assert_eq!(
+        error,
+        StartError::Version { address: address.to_string(), ours: coll_tcp::PROTOCOL_VERSION, theirs: 7 }
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //! ```
 
 mod bundle;
+mod comm;
 pub mod library;
 mod one_rank;
 mod origin;
@@ -25,10 +26,15 @@ mod source;
 pub mod trial;
 
 pub use bundle::{Bundle, BundleError};
+pub use coll_base::{DType, RedOp};
 pub use coll_compile::Options;
 pub use coll_sema::Instance;
+pub use comm::{
+    Buffer, Builder, CommError, Communicator, Custom, Element, Failure, Group, Op, Pending, Prepared,
+    Recorded, Request, View, ViewMut,
+};
 pub use one_rank::{RankOutcome, RankPlanned, compile_rank};
-pub use plans::{PlanError, ReadPlan, is_plan, read_plan, read_plan_text};
+pub use plans::{PlanError, ReadPlan, is_plan, proof_hash, read_plan, read_plan_text};
 pub use prove::{Outcome, Proved, prove};
 pub use ranks::{RANKS_MAX, RankCounts};
 pub use select::{OPERATIONS, canonical_operation};

@@ -1,7 +1,7 @@
 //! Plans from files: binary, text or JSON, recognised by their first bytes, verified and proved before they are used.
 
 use coll_base::Diagnostic;
-use coll_plan::{Claims, Plan};
+use coll_plan::{Claims, Plan, Proof, Reference};
 
 /// Why bytes are no plan that can be run.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +86,23 @@ fn prove(plan: Plan) -> Result<ReadPlan, PlanError> {
             let (min_slots, found) = (proof.min_slots, proof.claims);
             Ok(ReadPlan { plan, min_slots, found, warnings: proof.diagnostics })
         }
+    }
+}
+
+/// What all slices of one plan have in common, for ranks to compare: the origin, if there is one, and else the hash of the
+/// whole. Slices that were cut off and slices that were made alone have one origin.
+pub(crate) fn identity(plan: &Plan) -> String {
+    match &plan.origin {
+        Some(origin) => format!("compiled from {origin}"),
+        None => proof_hash(plan),
+    }
+}
+
+/// What a plan is shown as: the hash of the whole if that is known, else of the proof by reference that a slice rests on.
+pub fn proof_hash(plan: &Plan) -> String {
+    match &plan.proof {
+        Some(Proof::Whole(hash) | Proof::Reference(Reference { hash, .. })) => hash.clone(),
+        None => coll_plan::hash(plan),
     }
 }
 

@@ -2,12 +2,14 @@
 
 mod inputs;
 mod judge;
+mod memory;
 mod operator;
 mod rank;
 mod summary;
 
 pub use inputs::Inputs;
 pub use judge::{Judge, Verdict};
-pub use operator::Operator;
+pub use memory::{NoMemory, RunMemory, placements};
+pub use operator::{Operator, OperatorCode};
 pub use rank::{RankReport, Settings, TrialError, run_rank};
 pub use summary::Summary;

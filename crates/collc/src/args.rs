@@ -202,10 +202,11 @@ pub(crate) struct RunArgs {
     /// Element type
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     pub(crate) dtype: DType,
-    /// Reduction operator: built in, or one that the file declares [default: the file's own if it declares one, else sum]
+    /// Reduction operator: built in, one that the file declares, or one of another file as FILE.coll:NAME [default: the file's
+    /// own if it declares one, else sum]
     #[arg(long, value_name = "OP")]
     pub(crate) op: Option<String>,
-    /// Set a parameter of the file's operator
+    /// Set a parameter of the operator
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = operator_value, allow_hyphen_values = true)]
     pub(crate) operator_values: Vec<(String, f64)>,
     /// Timed iterations

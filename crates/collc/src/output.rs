@@ -33,8 +33,10 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         _ => Path::new("."),
     };
     let unwritable = |error: io::Error| {
-        Failure::unusable(format!("cannot write `{}`: {error}", path.display()))
-            .help("nothing was written; name another place with `-o`")
+        // The file that is written first has a name that its user never gave.
+        let text = error.to_string();
+        let reason = text.split(" at path ").next().unwrap_or_default();
+        Failure::unusable(format!("cannot write `{}`: {reason}", path.display())).help("nothing was written")
     };
     if path.is_dir() {
         return Err(unwritable(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));

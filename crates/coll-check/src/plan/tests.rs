@@ -1,5 +1,6 @@
 //! Plans written by hand: sound ones, and one for each thing that can be wrong.
 
+mod claims;
 mod large;
 mod values;
 

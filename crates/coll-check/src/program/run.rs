@@ -8,8 +8,7 @@ use super::measure::Scale;
 use super::memory::{Cell, Memory};
 use super::sets::{SetId, Sets};
 use super::values::{NOTHING, POISON, Values};
-use coll_ir::{Kind, Place, Program, Transfer};
-use std::collections::BTreeSet;
+use coll_ir::{Kind, Program, Transfer};
 
 /// What a run left behind.
 pub(super) struct Outcome {
@@ -23,8 +22,6 @@ pub(super) struct Outcome {
     pub(super) empty_sources: ByStatement,
     /// Transfers that reduce into what holds nothing.
     pub(super) empty_targets: ByStatement,
-    /// The places that these transfers read, or reduce into.
-    pub(super) hollow: BTreeSet<Place>,
     /// Messages that brought what was there already, and had come with a message.
     pub(super) resent: Vec<u32>,
     /// What each rank sent and received.
@@ -65,7 +62,6 @@ pub(super) fn run(program: &Program, scale: &Scale) -> Outcome {
         token_sets,
         empty_sources: ByStatement::default(),
         empty_targets: ByStatement::default(),
-        hollow: BTreeSet::new(),
         resent: Vec::new(),
         traffic: vec![Traffic::default(); program.ranks() as usize],
         depth: 0,
@@ -125,7 +121,6 @@ impl Runner<'_> {
             (transfer.low..).zip(&mut self.cells[from..]).filter(|(_, cell)| cell.value == NOTHING)
         {
             self.outcome.empty_sources.add(self.program, index, piece);
-            self.outcome.hollow.insert(transfer.source);
             cell.value = POISON;
         }
         Read::Cells(from, self.cells.len())
@@ -162,7 +157,6 @@ impl Runner<'_> {
         self.outcome.depth = self.outcome.depth.max(deepest);
         if let Some(piece) = hollow {
             self.outcome.empty_targets.add(self.program, index, piece);
-            self.outcome.hollow.insert(transfer.target);
         }
         if transfer.kind == Kind::Move && sent && all_there {
             self.outcome.resent.push(index);

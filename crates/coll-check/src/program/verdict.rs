@@ -137,15 +137,11 @@ impl Judge<'_> {
         }
     }
 
-    /// What is wrong with a value, if anything. What was made of nothing has been told of already, and so has a place that
-    /// was read while it held nothing.
+    /// What is wrong with a value, if anything. What was made of nothing has been told of already.
     fn fault(&mut self, outcome: &mut Outcome, ensure: Ensure, found: NodeId) -> Option<Fault> {
         match &self.wanted[ensure.value as usize] {
             _ if found == POISON => None,
-            _ if found == NOTHING => {
-                let Ensure { rank, buffer, block, .. } = ensure;
-                (!outcome.hollow.contains(&Place { rank, buffer, block })).then_some(Fault::Nothing)
-            }
+            _ if found == NOTHING => Some(Fault::Nothing),
             Wanted::Leaf(leaf) => (found != *leaf).then_some(Fault::Other),
             Wanted::Leaves { .. } if outcome.values.is_twice(found) => Some(Fault::Twice),
             Wanted::Leaves { set, order, ascending } => {

@@ -1,6 +1,6 @@
 //! AVX2 with F16C, vectors of 32 bytes.
 
-use crate::element::{Bf16, F16};
+use crate::element::{Bf16, Element, F16};
 use crate::kernel::{self, CombineFn, Kernel};
 use coll_base::{DType, RedOp};
 use std::arch::x86_64::*;
@@ -74,31 +74,25 @@ pub(super) fn hand_made(op: RedOp, dtype: DType) -> Option<CombineFn> {
     table! { op, dtype;
         RedOp::Sum, DType::Bf16 => bf16_sum_loop;
         RedOp::Prod, DType::Bf16 => bf16_prod_loop;
-        RedOp::Min, DType::Bf16 => bf16_min_loop;
-        RedOp::Max, DType::Bf16 => bf16_max_loop;
         RedOp::Sum, DType::F16 => f16_sum_loop;
         RedOp::Prod, DType::F16 => f16_prod_loop;
-        RedOp::Min, DType::F16 => f16_min_loop;
-        RedOp::Max, DType::F16 => f16_max_loop;
         RedOp::Min, DType::F32 => f32_min_loop;
         RedOp::Max, DType::F32 => f32_max_loop;
         RedOp::Min, DType::F64 => f64_min_loop;
         RedOp::Max, DType::F64 => f64_max_loop;
+        RedOp::Prod, DType::C64 => c64_prod_loop;
+        RedOp::Prod, DType::C128 => c128_prod_loop;
     }
 }
 
 vector_loop!(bf16_sum_loop = bf16_sum, rest kernel::Sum<Bf16>: 2);
 vector_loop!(bf16_prod_loop = bf16_prod, rest kernel::Prod<Bf16>: 2);
-vector_loop!(bf16_min_loop = bf16_min, rest kernel::Min<Bf16>: 2);
-vector_loop!(bf16_max_loop = bf16_max, rest kernel::Max<Bf16>: 2);
-vector_loop!(f16_sum_loop = f16_sum, rest kernel::Sum<F16>: 2);
-vector_loop!(f16_prod_loop = f16_prod, rest kernel::Prod<F16>: 2);
-vector_loop!(f16_min_loop = f16_min, rest kernel::Min<F16>: 2);
-vector_loop!(f16_max_loop = f16_max, rest kernel::Max<F16>: 2);
 vector_loop!(f32_min_loop = f32_min, rest kernel::Min<f32>: 4);
 vector_loop!(f32_max_loop = f32_max, rest kernel::Max<f32>: 4);
 vector_loop!(f64_min_loop = f64_min, rest kernel::Min<f64>: 8);
 vector_loop!(f64_max_loop = f64_max, rest kernel::Max<f64>: 8);
+vector_loop!(c64_prod_loop = c64_prod, rest kernel::ComplexProd<f32>: 8);
+vector_loop!(c128_prod_loop = c128_prod, rest kernel::ComplexProd<f64>: 16);
 
 /// The elements of even and of odd places: a bf16 is the upper half of an f32.
 #[inline]
@@ -149,48 +143,61 @@ fn rounded_or_nan(value: __m256) -> __m256i {
 }
 
 macro_rules! on_bf16 {
-    ($name:ident, $function:ident, $narrow:ident) => {
+    ($name:ident, $function:ident) => {
         #[inline]
         #[target_feature(enable = "avx2")]
         fn $name(a: __m256i, b: __m256i) -> __m256i {
             let ([a_even, a_odd], [b_even, b_odd]) = (widened(a), widened(b));
-            $narrow($function(a_even, b_even), $function(a_odd, b_odd))
+            narrowed($function(a_even, b_even), $function(a_odd, b_odd))
         }
     };
 }
 
-/// A choice among values that were narrow is narrow.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn chosen(even: __m256, odd: __m256) -> __m256i {
-    upper_halves(_mm256_castps_si256(even), _mm256_castps_si256(odd))
-}
-
-on_bf16!(bf16_sum, add, narrowed);
-on_bf16!(bf16_prod, mul, narrowed);
-on_bf16!(bf16_min, min, chosen);
-on_bf16!(bf16_max, max, chosen);
+on_bf16!(bf16_sum, add);
+on_bf16!(bf16_prod, mul);
 
 macro_rules! on_f16 {
-    ($name:ident, $function:ident) => {
-        #[inline]
-        #[target_feature(enable = "avx2,f16c")]
-        fn $name(a: __m256i, b: __m256i) -> __m256i {
-            let (a_low, a_high) = (_mm256_castsi256_si128(a), _mm256_extracti128_si256::<1>(a));
-            let (b_low, b_high) = (_mm256_castsi256_si128(b), _mm256_extracti128_si256::<1>(b));
-            let low = $function(_mm256_cvtph_ps(a_low), _mm256_cvtph_ps(b_low));
-            let high = $function(_mm256_cvtph_ps(a_high), _mm256_cvtph_ps(b_high));
-            let low = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(low);
-            let high = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(high);
-            _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high)
+    ($name:ident = $function:ident, rest $kernel:ty) => {
+        #[target_feature(enable = "avx2,f16c,bmi2")]
+        fn $name(target: &mut [u8], a: Option<&[u8]>, b: &[u8]) {
+            let (targets, target_rest) = target.as_chunks_mut::<16>();
+            let (bs, b_rest) = b.as_chunks::<16>();
+            match a.map(|a| a.as_chunks::<16>()) {
+                None => {
+                    for (target, b) in targets.iter_mut().zip(bs) {
+                        store_f16(target, $function(load_f16(target), load_f16(b)));
+                    }
+                    kernel::each::<2, $kernel>(target_rest, None, b_rest);
+                }
+                Some((a_s, a_rest)) => {
+                    for ((target, a), b) in targets.iter_mut().zip(a_s).zip(bs) {
+                        store_f16(target, $function(load_f16(a), load_f16(b)));
+                    }
+                    kernel::each::<2, $kernel>(target_rest, Some(a_rest), b_rest);
+                }
+            }
         }
     };
 }
 
-on_f16!(f16_sum, add);
-on_f16!(f16_prod, mul);
-on_f16!(f16_min, min);
-on_f16!(f16_max, max);
+on_f16!(f16_sum_loop = add, rest kernel::Sum<F16>);
+on_f16!(f16_prod_loop = mul, rest kernel::Prod<F16>);
+
+/// Eight elements. The conversion reads memory itself, which is cheaper than to cut a longer vector in two.
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn load_f16(bytes: &[u8; 16]) -> __m256 {
+    // SAFETY: 16 bytes are read of an array of as many; the load needs no alignment.
+    _mm256_cvtph_ps(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
+}
+
+#[inline]
+#[target_feature(enable = "avx2,f16c")]
+fn store_f16(bytes: &mut [u8; 16], vector: __m256) {
+    let halves = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(vector);
+    // SAFETY: 16 bytes are written to an array of as many; the store needs no alignment.
+    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), halves) }
+}
 
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -242,3 +249,60 @@ as_bytes!(f32_min, min, _mm256_castsi256_ps, _mm256_castps_si256);
 as_bytes!(f32_max, max, _mm256_castsi256_ps, _mm256_castps_si256);
 as_bytes!(f64_min, min_f64, _mm256_castsi256_pd, _mm256_castpd_si256);
 as_bytes!(f64_max, max_f64, _mm256_castsi256_pd, _mm256_castpd_si256);
+
+/// The real parts twice times the other number, and the imaginary parts twice times it turned round: subtracted for
+/// the real part, added for the imaginary one.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn c64_prod(a: __m256i, b: __m256i) -> __m256i {
+    let (a, b) = (_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+    let one = _mm256_mul_ps(_mm256_moveldup_ps(a), b);
+    let two = _mm256_mul_ps(_mm256_movehdup_ps(a), _mm256_permute_ps::<0b10_11_00_01>(b));
+    _mm256_castps_si256(_mm256_addsub_ps(one, two))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn c128_prod(a: __m256i, b: __m256i) -> __m256i {
+    let (a, b) = (_mm256_castsi256_pd(a), _mm256_castsi256_pd(b));
+    let one = _mm256_mul_pd(_mm256_movedup_pd(a), b);
+    let two = _mm256_mul_pd(_mm256_permute_pd::<0b1111>(a), _mm256_permute_pd::<0b0101>(b));
+    _mm256_castpd_si256(_mm256_addsub_pd(one, two))
+}
+
+/// Converts f16 by a function of `f32`.
+#[target_feature(enable = "avx2,f16c,bmi2")]
+pub(super) fn map_f16(from: &[u8], to: &mut [u8], function: impl Fn(f32) -> f32) {
+    let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<16>(), to.as_chunks_mut::<16>());
+    for (to, from) in to.iter_mut().zip(from) {
+        store_f16(to, of_floats(floats(load_f16(from)).map(&function)));
+    }
+    kernel::map::<2, 2>(from_rest, to_rest, |x| F16::store(function(F16::load(x))));
+}
+
+/// Converts bf16 by a function of `f32`.
+#[target_feature(enable = "avx2,f16c,bmi2")]
+pub(super) fn map_bf16(from: &[u8], to: &mut [u8], function: impl Fn(f32) -> f32) {
+    let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<32>(), to.as_chunks_mut::<32>());
+    for (to, from) in to.iter_mut().zip(from) {
+        let [even, odd] = widened(load(from));
+        store(to, narrowed(of_floats(floats(even).map(&function)), of_floats(floats(odd).map(&function))));
+    }
+    kernel::map::<2, 2>(from_rest, to_rest, |x| Bf16::store(function(Bf16::load(x))));
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn floats(vector: __m256) -> [f32; 8] {
+    let mut floats = [0.0; 8];
+    // SAFETY: 32 bytes are written to an array of as many; the store needs no alignment.
+    unsafe { _mm256_storeu_ps(floats.as_mut_ptr(), vector) }
+    floats
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn of_floats(floats: [f32; 8]) -> __m256 {
+    // SAFETY: 32 bytes are read of an array of as many; the load needs no alignment.
+    unsafe { _mm256_loadu_ps(floats.as_ptr()) }
+}

@@ -1,8 +1,6 @@
-//! AVX-512, vectors of 64 bytes.
-//!
-//! bf16 is rounded with integers and not with the processor's `vcvtneps2bf16`, which takes subnormals for zero.
+//! AVX-512, vectors of 64 bytes. Loops of f16 are AVX2's: the conversions set the pace, and wider ones are no faster.
 
-use crate::element::{Bf16, F16};
+use crate::element::Bf16;
 use crate::kernel::{self, CombineFn, Kernel};
 use coll_base::{DType, RedOp};
 use std::arch::x86_64::*;
@@ -23,14 +21,14 @@ pub(super) fn map<const FROM: usize, const TO: usize>(
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load(bytes: &[u8; 64]) -> __m512i {
+pub(super) fn load(bytes: &[u8; 64]) -> __m512i {
     // SAFETY: 64 bytes are read of an array of as many; the load needs no alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn store(bytes: &mut [u8; 64], vector: __m512i) {
+pub(super) fn store(bytes: &mut [u8; 64], vector: __m512i) {
     // SAFETY: 64 bytes are written to an array of as many; the store needs no alignment.
     unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), vector) }
 }
@@ -66,7 +64,7 @@ macro_rules! table {
         match ($op, $dtype) {
             // SAFETY: `super::hand_made` asks for this table only where the processor has these features.
             $(($ops, $dtypes) => Some(|target, a, b| unsafe { $name(target, a, b) }),)*
-            _ => None,
+            _ => super::avx2::hand_made($op, $dtype),
         }
     };
 }
@@ -76,12 +74,6 @@ pub(super) fn hand_made(op: RedOp, dtype: DType) -> Option<CombineFn> {
     table! { op, dtype;
         RedOp::Sum, DType::Bf16 => bf16_sum_loop;
         RedOp::Prod, DType::Bf16 => bf16_prod_loop;
-        RedOp::Min, DType::Bf16 => bf16_min_loop;
-        RedOp::Max, DType::Bf16 => bf16_max_loop;
-        RedOp::Sum, DType::F16 => f16_sum_loop;
-        RedOp::Prod, DType::F16 => f16_prod_loop;
-        RedOp::Min, DType::F16 => f16_min_loop;
-        RedOp::Max, DType::F16 => f16_max_loop;
         RedOp::Min, DType::F32 => f32_min_loop;
         RedOp::Max, DType::F32 => f32_max_loop;
         RedOp::Min, DType::F64 => f64_min_loop;
@@ -91,12 +83,6 @@ pub(super) fn hand_made(op: RedOp, dtype: DType) -> Option<CombineFn> {
 
 vector_loop!(bf16_sum_loop = bf16_sum, rest kernel::Sum<Bf16>: 2);
 vector_loop!(bf16_prod_loop = bf16_prod, rest kernel::Prod<Bf16>: 2);
-vector_loop!(bf16_min_loop = bf16_min, rest kernel::Min<Bf16>: 2);
-vector_loop!(bf16_max_loop = bf16_max, rest kernel::Max<Bf16>: 2);
-vector_loop!(f16_sum_loop = f16_sum, rest kernel::Sum<F16>: 2);
-vector_loop!(f16_prod_loop = f16_prod, rest kernel::Prod<F16>: 2);
-vector_loop!(f16_min_loop = f16_min, rest kernel::Min<F16>: 2);
-vector_loop!(f16_max_loop = f16_max, rest kernel::Max<F16>: 2);
 vector_loop!(f32_min_loop = f32_min, rest kernel::Min<f32>: 4);
 vector_loop!(f32_max_loop = f32_max, rest kernel::Max<f32>: 4);
 vector_loop!(f64_min_loop = f64_min, rest kernel::Min<f64>: 8);
@@ -105,7 +91,7 @@ vector_loop!(f64_max_loop = f64_max, rest kernel::Max<f64>: 8);
 /// The elements of even and of odd places: a bf16 is the upper half of an f32.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn widened(elements: __m512i) -> [__m512; 2] {
+pub(super) fn widened(elements: __m512i) -> [__m512; 2] {
     let odd = _mm512_and_si512(elements, _mm512_set1_epi32(0xffff_0000u32 as i32));
     [_mm512_castsi512_ps(_mm512_slli_epi32::<16>(elements)), _mm512_castsi512_ps(odd)]
 }
@@ -119,7 +105,7 @@ fn upper_halves(even: __m512i, odd: __m512i) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn narrowed(even: __m512, odd: __m512) -> __m512i {
+pub(super) fn narrowed(even: __m512, odd: __m512) -> __m512i {
     // One comparison finds a NaN in either.
     if _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(even, odd) != 0 {
         return narrowed_with_nan(even, odd);
@@ -133,13 +119,14 @@ fn narrowed_with_nan(even: __m512, odd: __m512) -> __m512i {
     upper_halves(rounded_or_nan(even), rounded_or_nan(odd))
 }
 
-/// The upper half is the nearest bf16, ties to even.
+/// The upper half is the nearest bf16, ties to even. Masks are cheaper than shifts, of which there are fewer at a time.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn rounded(value: __m512) -> __m512i {
     let bits = _mm512_castps_si512(value);
-    let last = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
-    _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), last)
+    let is_odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x1_0000));
+    let below = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+    _mm512_mask_add_epi32(below, is_odd, below, _mm512_set1_epi32(1))
 }
 
 #[inline]
@@ -151,58 +138,28 @@ fn rounded_or_nan(value: __m512) -> __m512i {
 }
 
 macro_rules! on_bf16 {
-    ($name:ident, $function:ident, $narrow:ident) => {
+    ($name:ident, $function:ident) => {
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
         fn $name(a: __m512i, b: __m512i) -> __m512i {
             let ([a_even, a_odd], [b_even, b_odd]) = (widened(a), widened(b));
-            $narrow($function(a_even, b_even), $function(a_odd, b_odd))
+            narrowed($function(a_even, b_even), $function(a_odd, b_odd))
         }
     };
 }
 
-/// A choice among values that were narrow is narrow.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn chosen(even: __m512, odd: __m512) -> __m512i {
-    upper_halves(_mm512_castps_si512(even), _mm512_castps_si512(odd))
-}
-
-on_bf16!(bf16_sum, add, narrowed);
-on_bf16!(bf16_prod, mul, narrowed);
-on_bf16!(bf16_min, min, chosen);
-on_bf16!(bf16_max, max, chosen);
-
-macro_rules! on_f16 {
-    ($name:ident, $function:ident) => {
-        #[inline]
-        #[target_feature(enable = "avx512f,avx512dq")]
-        fn $name(a: __m512i, b: __m512i) -> __m512i {
-            let (a_low, a_high) = (_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64::<1>(a));
-            let (b_low, b_high) = (_mm512_castsi512_si256(b), _mm512_extracti64x4_epi64::<1>(b));
-            let low = $function(_mm512_cvtph_ps(a_low), _mm512_cvtph_ps(b_low));
-            let high = $function(_mm512_cvtph_ps(a_high), _mm512_cvtph_ps(b_high));
-            let low = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(low);
-            let high = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(high);
-            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
-        }
-    };
-}
-
-on_f16!(f16_sum, add);
-on_f16!(f16_prod, mul);
-on_f16!(f16_min, min);
-on_f16!(f16_max, max);
+on_bf16!(bf16_sum, add);
+on_bf16!(bf16_prod, mul);
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn add(a: __m512, b: __m512) -> __m512 {
+pub(super) fn add(a: __m512, b: __m512) -> __m512 {
     _mm512_add_ps(a, b)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn mul(a: __m512, b: __m512) -> __m512 {
+pub(super) fn mul(a: __m512, b: __m512) -> __m512 {
     _mm512_mul_ps(a, b)
 }
 

@@ -47,7 +47,7 @@ pub(super) fn are_classes(
 /// Whether a column's sets hang together. Ranks in none of them then join them.
 fn is_one(sets: &[Alike], reached: &mut [u32], mark: u32) -> bool {
     let all = (0, reached.len() as i64);
-    if sets.iter().flatten().any(|&run| run == all) {
+    if all == (0, 1) || sets.iter().flatten().any(|&run| run == all) {
         return true;
     }
     let length = |set: &&Alike| set.iter().map(|(low, end)| end - low).sum::<i64>();
@@ -67,6 +67,8 @@ fn is_one(sets: &[Alike], reached: &mut [u32], mark: u32) -> bool {
             }
             !touches
         });
+        // What hangs together like a chain does so from either end.
+        apart.reverse();
         if apart.is_empty() {
             return true;
         }
@@ -233,5 +235,125 @@ fn alike(a: &Expr, b: &Expr) -> bool {
         (ExprKind::Call(f, a), ExprKind::Call(g, b)) => f == g && all(a, b),
         (ExprKind::Builtin(f, a), ExprKind::Builtin(g, b)) => f == g && all(a, b),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{classes, facts};
+    use super::*;
+    use crate::resolve::{self, Resolver};
+    use coll_base::FileId;
+    use coll_syntax::ast::Item;
+
+    /// The first collective of a text.
+    fn resolved(text: &str) -> Collective {
+        let parsed = coll_syntax::parse(FileId(0), text);
+        assert!(parsed.diagnostics.is_empty(), "{text}: {:?}", parsed.diagnostics);
+        let Some(Item::Collective(all)) = parsed.file.items.first() else { panic!("{text} declares none") };
+        let (mut functions, mut diagnostics) = (Vec::new(), Vec::new());
+        let collective =
+            resolve::collective(Resolver::new(&mut functions, &mut diagnostics, Vec::new()), all);
+        assert!(diagnostics.is_empty(), "{text}: {diagnostics:?}");
+        collective
+    }
+
+    /// What is found column by column, as one rank's contract does it, and what counting out all classes finds.
+    fn both(collective: &Collective, ranks: i64, root: i64) -> (bool, bool) {
+        let globals = [ranks, root];
+        let mut machine = Machine::new(&[]);
+        let quick: Vec<bool> = (0..ranks as u32)
+            .map(|rank| {
+                let of_one = facts::evaluate_at(collective, &globals, &mut machine, Some(rank)).unwrap();
+                are_classes(collective, &of_one, &globals, &mut machine).unwrap()
+            })
+            .collect();
+        assert!(quick.iter().all(|&found| found == quick[0]), "every rank finds the same");
+        let whole = facts::evaluate(collective, &globals, &mut machine).unwrap();
+        let (table, width) = (classes::number(&whole, ranks as u32).table, whole.blocks_per_rank());
+        let slow = (0..).zip(&table).all(|(at, &class): (u32, _)| class == at % width);
+        (quick[0], slow)
+    }
+
+    /// For each collective the rank counts, of 1 to 12, on which its columns are its classes, and whether that is seen on
+    /// all of them.
+    const CASES: [(&str, fn(i64) -> bool, bool); 19] = [
+        ("{ inout data  ensure each r: data == reduce q: q.data }", |_| true, true),
+        ("(root) { inout data  given root: data  ensure each r: data == root.data }", |_| true, true),
+        ("(root) { inout data  ensure root: data == reduce q: q.data }", |_| true, true),
+        (
+            "{ inout data[ranks]  given each r: data[r]  ensure each r, q: data[q] == q.data[q] }",
+            |_| true,
+            true,
+        ),
+        (
+            "(root) { inout data[ranks]  given each r: data[r]  ensure each q at root: data[q] == q.data[q] }",
+            |_| true,
+            true,
+        ),
+        (
+            "(root) { inout data[ranks]  given root: data  ensure each r: data[r] == root.data[r] }",
+            |_| true,
+            true,
+        ),
+        ("{ inout data[ranks]  ensure each r: data[r] == reduce q: q.data[r] }", |_| true, true),
+        ("{ inout data  ensure each r: data == reduce q in 0..=r: q.data }", |_| true, true),
+        ("{ inout data  ensure each r in 1..n: data == reduce q in 0..r: q.data }", |_| true, true),
+        // Two buffers are two columns, and the facts tie one to the other.
+        (
+            "{ in input[ranks]  out output[ranks]  ensure each r, q: output[q] == q.input[r] }",
+            |_| false,
+            true,
+        ),
+        ("{ in mine  out theirs  ensure each r: theirs == (r - 1) % n . mine }", |_| false, true),
+        // Blocks of different numbers hang together but for one rank.
+        (
+            "{ inout data[ranks]  ensure each r: data[r] == ((r + 1) % n) . data[(r + 1) % n] }",
+            |n| n == 1,
+            false,
+        ),
+        // Rank by rank, upwards and downwards.
+        ("{ inout data  ensure each r in 1..n: data == (r - 1) . data }", |_| true, true),
+        ("{ inout data  ensure each r in 0..n-1: data == (r + 1) . data }", |_| true, true),
+        // Pairs of ranks that nothing ties to other pairs.
+        ("{ inout data  ensure each r where r % 2 == 1: data == (r - 1) . data }", |n| n < 4, false),
+        // Ranks that no fact names join the others if these are of one class.
+        ("{ inout data  given 0: data  ensure 0: data == 0 . data }", |_| true, true),
+        ("{ inout data  ensure each r where r < 2: data == 0 . data }", |_| true, true),
+        ("{ inout data  ensure each r where r >= 2 and r < 4: data == 2 . data }", |n| n != 2, true),
+        ("{ inout data  ensure each r: data == reduce q where q % 2 == 0: q.data }", |_| true, false),
+    ];
+
+    #[test]
+    fn columns_are_classes_only_where_counting_out_says_so() {
+        for (text, _, seen) in CASES {
+            let collective = resolved(&format!("collective c{text}"));
+            for ranks in 1..13 {
+                for root in 0..if collective.rooted { ranks } else { 1 } {
+                    let (quick, slow) = both(&collective, ranks, root);
+                    assert!(
+                        !quick || slow,
+                        "{text} for n = {ranks}, root = {root} is said to be what it is not"
+                    );
+                    assert!(quick == slow || !seen, "{text} for n = {ranks}, root = {root} is not seen");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn counting_out_says_what_a_reader_would() {
+        for (text, yes, _) in CASES {
+            let collective = resolved(&format!("collective c{text}"));
+            let counts = |holds: &dyn Fn(i64) -> bool| (1..13).filter(|&n| holds(n)).collect::<Vec<i64>>();
+            assert_eq!(counts(&|n| both(&collective, n, 0).1), counts(&yes), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_chains_are_followed_from_either_end() {
+        for text in [CASES[12].0, CASES[13].0] {
+            assert_eq!(both(&resolved(&format!("collective c{text}")), 64, 0), (true, true), "{text}");
+        }
     }
 }

@@ -144,7 +144,7 @@ impl<'e, 'm> Evaluation<'e, 'm> {
                 Some(blocks) => self.eval(blocks)?,
                 None => 1,
             };
-            let span = buffer.blocks.as_ref().map(|blocks| blocks.span).unwrap_or_default();
+            let span = buffer.blocks.as_ref().map_or(buffer.span, |blocks| blocks.span);
             if blocks < 1 {
                 let message = format!("`{}` has {blocks} blocks", buffer.name);
                 let diagnostic = Diagnostic::new(codes::NOT_A_COUNT, span, message);

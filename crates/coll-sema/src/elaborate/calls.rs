@@ -83,7 +83,10 @@ impl<'m> Elaborator<'m> {
         for (global, value) in &call.named {
             globals[*global as usize] = self.eval(frame, value)?;
             if *global as usize == GLOBAL_ROOT {
-                check_rank(globals[GLOBAL_ROOT], group.len() as i64, value.span)?;
+                let ranks = group.len() as i64;
+                check_rank(globals[GLOBAL_ROOT], ranks, value.span).map_err(|fault| {
+                    Box::new(fault.help(format!("a call's root is a position in its group, of 0..{ranks}")))
+                })?;
             }
         }
         // What is wrong with the callee's collective for this group comes of the call.

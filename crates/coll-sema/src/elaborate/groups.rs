@@ -18,7 +18,10 @@ impl<'m> Elaborator<'m> {
                 return Ok((low..end).collect());
             }
             Some(Group::List(members)) => {
-                let listed = members.iter().map(|member| Ok((self.position(frame, member)?, member.span)));
+                let listed = members.iter().map(|expr| {
+                    let value = self.eval(frame, expr)?;
+                    Ok((member(value, frame.ranks(), expr.span)?, expr.span))
+                });
                 return distinct(listed.collect::<Result<Vec<_>, Fault>>()?, frame.ranks());
             }
             Some(Group::For(all)) => {
@@ -26,7 +29,7 @@ impl<'m> Elaborator<'m> {
                 (listed, all.value.span)
             }
         };
-        let check = |value| Ok((check_rank(value, frame.ranks(), span)?, span));
+        let check = |value| Ok((member(value, frame.ranks(), span)?, span));
         distinct(listed.into_iter().map(check).collect::<Result<Vec<_>, Fault>>()?, frame.ranks())
     }
 
@@ -36,8 +39,8 @@ impl<'m> Elaborator<'m> {
         if low >= end {
             return Ok((0, 0));
         }
-        let first = check_rank(low, frame.ranks(), range.low.span)?;
-        let last = check_rank(end - 1, frame.ranks(), range.high.span)?;
+        let first = member(low, frame.ranks(), range.low.span)?;
+        let last = member(end - 1, frame.ranks(), range.high.span)?;
         Ok((first, last + 1))
     }
 
@@ -46,6 +49,14 @@ impl<'m> Elaborator<'m> {
         let value = self.eval(frame, expr)?;
         check_rank(value, frame.ranks(), expr.span)
     }
+}
+
+/// A member of a group.
+fn member(value: i64, ranks: i64, span: Span) -> Result<u32, Fault> {
+    let help = |fault: Fault| {
+        Box::new(fault.help(format!("a group is of the ranks 0..{ranks}; `0..n` is all of them")))
+    };
+    check_rank(value, ranks, span).map_err(help)
 }
 
 pub(super) fn check_rank(value: i64, ranks: i64, span: Span) -> Result<u32, Fault> {

@@ -34,6 +34,7 @@ pub(crate) fn collective(mut resolver: Resolver<'_>, all: &ast::Collective) -> C
         resolver.declare(&buffer.name, Entity::Buffer(buffers.len() as u32));
         buffers.push(Buffer {
             name: buffer.name.text.clone(),
+            span: buffer.name.span,
             role: role(buffer.role),
             by_rank: by_rank(buffer),
             blocks,
@@ -46,6 +47,7 @@ pub(crate) fn collective(mut resolver: Resolver<'_>, all: &ast::Collective) -> C
         .collect();
     Collective {
         name: all.name.text.clone(),
+        span: all.name.span,
         rooted,
         params,
         buffers,

@@ -198,6 +198,9 @@ impl Resolver<'_> {
                 .note("this collective has no root")
                 .help("name a rank of your own: `let root = 0`");
         }
+        if let Some((_, seen)) = self.elsewhere.iter().find(|(known, _)| known == name) {
+            return diagnostic.help(format!("`{name}` is seen {seen} only: use it there"));
+        }
         let values = |entity| matches!(entity, Entity::Global(_) | Entity::Local(..));
         match self.nearest(name, values) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),

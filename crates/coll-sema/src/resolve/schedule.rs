@@ -74,6 +74,7 @@ pub(crate) fn body<'r, 'a>(
         scratch: Vec::new(),
         calls: Vec::new(),
     };
+    declared_within(statements, &mut body.resolver.elsewhere);
     let statements = body.block(statements, true);
     Resolved {
         body: statements,
@@ -82,6 +83,29 @@ pub(crate) fn body<'r, 'a>(
         names_root: body.resolver.names_root,
         calls: body.calls,
         failed: body.resolver.failed,
+    }
+}
+
+/// The variables of steps and loops, and where each is seen.
+fn declared_within(statements: &[ast::Stmt], found: &mut Vec<(String, &'static str)>) {
+    for stmt in statements {
+        match &stmt.kind {
+            StmtKind::Step(each, body) => {
+                let var = each.as_ref().map(|each| each.var.text.clone());
+                found.extend(var.map(|var| (var, "in its `step each`")));
+                declared_within(body, found);
+            }
+            StmtKind::For(all) => {
+                found.push((all.var.text.clone(), "in its loop"));
+                declared_within(&all.body, found);
+            }
+            StmtKind::If(_, yes, no) => {
+                declared_within(yes, found);
+                declared_within(no, found);
+            }
+            StmtKind::Stage(_, body) => declared_within(body, found),
+            _ => {}
+        }
     }
 }
 

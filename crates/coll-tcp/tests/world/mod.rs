@@ -32,6 +32,11 @@ pub(crate) fn ring(server: &Rendezvous, world: u32) -> Vec<JoinOptions> {
     with_links(&server.address().to_string(), world, |rank| vec![link(rank + world - 1), link(rank + 1)])
 }
 
+/// Options of every rank of a world that joins without links.
+pub(crate) fn bare(server: &Rendezvous, world: u32) -> Vec<JoinOptions> {
+    with_links(&server.address().to_string(), world, |_| Vec::new())
+}
+
 fn with_links(address: &str, world: u32, links: impl Fn(u32) -> Vec<Link>) -> Vec<JoinOptions> {
     let options = |rank| {
         let mut options = JoinOptions::new(rank, world, address);
@@ -79,6 +84,15 @@ pub(crate) fn await_fault(transport: &mut TcpTransport) -> Fault {
             if let Err(fault) = transport.try_recv(interest.link, &mut bytes) {
                 return fault;
             }
+        }
+    }
+}
+
+/// Waits until that is a fault: it may return early.
+pub(crate) fn wait_long(transport: &mut TcpTransport, interests: &[Interest]) -> Fault {
+    loop {
+        if let Err(fault) = transport.wait(interests) {
+            return fault;
         }
     }
 }

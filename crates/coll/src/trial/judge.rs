@@ -20,7 +20,7 @@ pub struct Judge<'a> {
     pub inputs: Inputs,
     /// The built-in operator; none is the user's that `reducer` holds.
     pub op: Option<RedOp>,
-    /// The operator as the run uses it.
+    /// The operator, interpreted if it is the user's.
     pub reducer: &'a Reducer,
 }
 
@@ -161,7 +161,7 @@ impl Judge<'_> {
         let Scalar::Float(value) = due else { return exactly(due) };
         let magnitude = |leaf: &Vec<u8>| match scalar(leaf, i) {
             Scalar::Float(x) => x.abs(),
-            Scalar::Int(_) => 0.0,
+            _ => 0.0,
         };
         let total = leaves.iter().map(magnitude).sum::<f64>().max(value.abs());
         let unit = match self.inputs.dtype {
@@ -178,6 +178,8 @@ fn exactly(value: Scalar) -> Expected {
     match value {
         Scalar::Int(value) => Expected::Int(value),
         Scalar::Float(value) => Expected::Float { value, bound: 0.0 },
+        Scalar::Complex(real, imaginary) => Expected::Complex { real, imaginary, bounds: [0.0; 2] },
+        at @ (Scalar::IntAt(..) | Scalar::FloatAt(..)) => Expected::At(at),
     }
 }
 
@@ -185,6 +187,9 @@ fn show(value: Scalar) -> String {
     match value {
         Scalar::Int(value) => value.to_string(),
         Scalar::Float(value) => value.to_string(),
+        Scalar::Complex(real, imaginary) => format!("{real} + {imaginary}i"),
+        Scalar::IntAt(value, index) => format!("{value} at {index}"),
+        Scalar::FloatAt(value, index) => format!("{value} at {index}"),
     }
 }
 
@@ -193,6 +198,10 @@ fn show_due(due: Expected) -> String {
         Expected::Int(value) => value.to_string(),
         Expected::Float { value, bound: 0.0 } => value.to_string(),
         Expected::Float { value, bound } => format!("{value} ± {bound:.1e}"),
+        Expected::Complex { real, imaginary, bounds: [one, two] } => {
+            format!("{real} ± {one:.1e} + ({imaginary} ± {two:.1e})i")
+        }
+        Expected::At(due) => show(due),
     }
 }
 

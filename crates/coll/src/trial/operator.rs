@@ -3,6 +3,7 @@
 use coll_base::{DType, RedOp};
 use coll_kernel::{Reducer, Unsupported, UserOperator};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// An operator, as it is told to every rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,6 +12,31 @@ pub enum Operator {
     Builtin(RedOp),
     /// A user's, with a value for each of its parameters.
     User(UserOperator, Vec<f64>),
+}
+
+/// What runs where an operator is applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OperatorCode {
+    /// A loop of this program.
+    Builtin,
+    /// Machine code made for the user's operator.
+    Native,
+    /// The interpreter.
+    Interpreted {
+        /// Why there is no machine code.
+        reason: String,
+    },
+}
+
+impl OperatorCode {
+    /// The word in tables and documents: `built in`, `native` or `interpreted`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            OperatorCode::Builtin => "built in",
+            OperatorCode::Native => "native",
+            OperatorCode::Interpreted { .. } => "interpreted",
+        }
+    }
 }
 
 impl Operator {
@@ -60,11 +86,72 @@ impl Operator {
         }
     }
 
-    /// Binds it to an element type.
+    /// Binds it to an element type, a user's operator as machine code if `native` asks for it and it can be had.
+    pub fn compiled(&self, dtype: DType, native: bool) -> Result<(Reducer, OperatorCode), Unsupported> {
+        let interpreted = self.reducer(dtype)?;
+        let Operator::User(operator, params) = self else { return Ok((interpreted, OperatorCode::Builtin)) };
+        if !native {
+            return Ok((interpreted, OperatorCode::Interpreted { reason: "it was asked for".into() }));
+        }
+        match coll_jit::compile(operator, dtype, params) {
+            Ok(code) => {
+                let reducer = Reducer::user_native(operator, dtype, params, Arc::new(code))?;
+                Ok((reducer, OperatorCode::Native))
+            }
+            Err(error) => Ok((interpreted, OperatorCode::Interpreted { reason: error.to_string() })),
+        }
+    }
+
+    /// Binds it to an element type. A user's operator is interpreted.
     pub fn reducer(&self, dtype: DType) -> Result<Reducer, Unsupported> {
         match self {
             Operator::Builtin(op) => Reducer::builtin(*op, dtype),
             Operator::User(operator, params) => Reducer::user(operator, dtype, params),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coll_kernel::{Binary, Expr};
+
+    fn operator(combine: Expr) -> Operator {
+        let (params, given, ensure) = (vec![], None, None);
+        let name = "f".to_string();
+        Operator::User(UserOperator { name, commutative: true, params, combine, given, ensure }, vec![])
+    }
+
+    fn repeated(times: usize) -> Expr {
+        (0..times).fold(Expr::Left, |x, _| {
+            let wide =
+                (0..9).fold(Expr::Right, |x, _| Expr::Binary(Binary::Max, x.into(), Expr::Left.into()));
+            Expr::Binary(Binary::Max, x.into(), wide.into())
+        })
+    }
+
+    #[test]
+    fn machine_code_is_taken_where_it_can_be_had_and_told() {
+        let small = operator(repeated(1));
+        let (reducer, code) = small.compiled(DType::F32, true).unwrap();
+        assert!(reducer.is_native());
+        assert_eq!((code.name(), code), ("native", OperatorCode::Native));
+
+        let (reducer, code) = small.compiled(DType::F32, false).unwrap();
+        assert!(!reducer.is_native());
+        assert_eq!(code, OperatorCode::Interpreted { reason: "it was asked for".into() });
+
+        let large = operator(repeated(50));
+        let (reducer, code) = large.compiled(DType::F32, true).unwrap();
+        assert!(!reducer.is_native());
+        let OperatorCode::Interpreted { reason } = code else { panic!("{code:?}") };
+        assert!(reason.starts_with("its expression has more than 400 parts"), "{reason}");
+    }
+
+    #[test]
+    fn built_in_operators_go_their_own_way() {
+        let (reducer, code) = Operator::Builtin(RedOp::Sum).compiled(DType::F32, true).unwrap();
+        assert!(!reducer.is_native());
+        assert_eq!(code, OperatorCode::Builtin);
     }
 }

@@ -1,14 +1,13 @@
 //! One rank of a trial.
 
-use crate::trial::{Inputs, Judge, Operator, Verdict};
+use crate::plans::identity;
+use crate::trial::{Inputs, Judge, NoMemory, Operator, OperatorCode, RunMemory, Verdict, placements};
 use coll_base::{DType, RedOp};
-use coll_contract::{BufferRole, Leaf};
-use coll_exec::{BindError, Binding, Bound, BufferMemory, Placement, RunError, RunOptions};
+use coll_exec::{BindError, Binding, Bound, RunError, RunOptions};
 use coll_kernel::{Reducer, Unsupported};
-use coll_plan::Plan;
+use coll_plan::{Plan, Proof};
 use coll_tcp::{JoinOptions, StartError, TcpTransport, Token};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// What a rank is told. All but `rank` is equal on every rank.
@@ -20,7 +19,7 @@ pub struct Settings {
     pub rendezvous: String,
     /// What ranks of this job know and others do not.
     pub token: String,
-    /// Hash of the whole plan.
+    /// What the plan is shown as: see [`crate::proof_hash`].
     pub plan_hash: String,
     /// Elements of the sized buffer.
     pub elements: u64,
@@ -30,6 +29,8 @@ pub struct Settings {
     pub dtype: DType,
     /// The operator.
     pub operator: Operator,
+    /// A user's operator runs as machine code where it can.
+    pub native: bool,
     /// True if the collective reduces: a rank's slice of the contract cannot always tell.
     pub reduces: bool,
     /// Iterations before the timed ones.
@@ -53,6 +54,8 @@ pub struct RankReport {
     pub rank: u32,
     /// Time of each timed iteration, in microseconds.
     pub times_us: Vec<f64>,
+    /// What ran where the operator was applied.
+    pub operator_code: OperatorCode,
     /// Elements that are wrong.
     pub wrong: u64,
     /// The first of them, in words.
@@ -87,6 +90,21 @@ pub enum TrialError {
         /// What happened.
         fault: coll_exec::Fault,
     },
+    /// Two ranks know the whole plan that they have slices of, and it is not one.
+    #[error(
+        "rank {rank} has a slice of the plan {found}, and rank {other} one of the plan {expected}, though both were \
+         compiled from the same; run the same build of collc on all ranks"
+    )]
+    PlansDiffer {
+        /// This rank, or the first that differs.
+        rank: u32,
+        /// Its whole plan's hash.
+        found: String,
+        /// The first rank that knows the whole.
+        other: u32,
+        /// Its whole plan's hash.
+        expected: String,
+    },
     /// A report that does not read: the ranks run different programs.
     #[error("rank {rank} reports what cannot be read: {detail}; do all ranks run the same collc?")]
     Report {
@@ -112,8 +130,9 @@ pub fn run_rank(
     plan: &Plan,
     progress: &mut dyn FnMut(u32),
 ) -> Result<Vec<RankReport>, TrialError> {
-    let reducer = settings.operator.reducer(settings.dtype)?;
-    let placements = placements(settings, plan);
+    let (reducer, operator_code) = settings.operator.compiled(settings.dtype, settings.native)?;
+    let reference = settings.operator.reducer(settings.dtype)?;
+    let placements = placements(&plan.contract, settings.in_place);
     let bound = Bound::new(Binding {
         plan,
         rank: settings.rank,
@@ -129,7 +148,7 @@ pub fn run_rank(
     };
     let mut transport = coll_tcp::join(join_options(settings, plan, bound.as_ref().ok()))?;
     let done = bound.map_err(TrialError::from).and_then(|bound| {
-        let mut trial = Trial { settings, plan, reducer, bound, placements };
+        let mut trial = Trial { settings, plan, reference, operator_code, bound };
         trial.run(&mut transport, progress)
     });
     match done {
@@ -153,7 +172,11 @@ fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> Join
     let field = |name: &str, value: &dyn std::fmt::Display| (name.to_string(), value.to_string());
     options.fingerprint = vec![
         field("schedule", &plan.name),
-        field("plan", &settings.plan_hash),
+        field("root", &plan.root.map_or("none".into(), |root| root.to_string())),
+        field("parameters", &parameters(plan)),
+        field("lanes", &plan.channels),
+        field("slices", &plan.slices),
+        field("plan", &identity(plan)),
         field("dtype", &settings.dtype),
         field("count", &settings.elements),
         field("operator", &settings.operator.name()),
@@ -167,26 +190,19 @@ fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> Join
     options
 }
 
-fn placements(settings: &Settings, plan: &Plan) -> Vec<Placement> {
-    let placement = |role| match role {
-        BufferRole::InOut if settings.in_place => Placement::InPlace,
-        _ => Placement::Separate,
-    };
-    plan.contract.buffers.iter().map(|buffer| placement(buffer.role)).collect()
+/// `k = 2, local = 4`
+fn parameters(plan: &Plan) -> String {
+    let pairs: Vec<String> = plan.params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    if pairs.is_empty() { "none".into() } else { pairs.join(", ") }
 }
 
 struct Trial<'a> {
     settings: &'a Settings,
     plan: &'a Plan,
-    reducer: Reducer,
+    /// What results are judged by: it shares no code with what a user's operator ran as.
+    reference: Reducer,
+    operator_code: OperatorCode,
     bound: Bound,
-    placements: Vec<Placement>,
-}
-
-/// A buffer's memory: input and output, or in place output alone.
-struct Buffer {
-    input: Vec<u8>,
-    output: Vec<u8>,
 }
 
 impl Trial<'_> {
@@ -198,35 +214,41 @@ impl Trial<'_> {
         let rank = self.settings.rank;
         let limit = Duration::from_secs_f64(self.settings.time_limit_s);
         let patience = limit + Duration::from_secs_f64(self.settings.judging_s);
-        let mut buffers = self.allocate()?;
+        let Settings { counts, dtype, in_place, .. } = self.settings;
+        let memory = RunMemory::new(&self.plan.contract, rank, counts, dtype.size_bytes(), *in_place);
+        let mut memory = memory.map_err(|NoMemory { bytes }| TrialError::Memory { rank, bytes })?;
         let mut verdict = Verdict::default();
         let mut times_us = Vec::with_capacity(self.settings.iters as usize);
         let total = self.settings.warmup + self.settings.iters;
         for iteration in 0..total {
-            self.fill(&mut buffers, iteration == 0);
+            memory.fill(&self.inputs(), iteration > 0);
             transport.begin(patience);
             let what = format!("barrier before operation {iteration} ({})", self.plan.name);
-            exchange(transport, rank, what, Vec::new())?;
+            let known = if iteration == 0 { known_whole(self.plan) } else { Vec::new() };
+            compare_known(rank, &exchange(transport, rank, what, known)?)?;
             transport.begin(limit);
-            let mut memory: Vec<BufferMemory<'_>> = buffers
-                .iter_mut()
-                .zip(&self.placements)
-                .map(|(buffer, placement)| buffer.memory(*placement))
-                .collect();
+            let mut buffers = memory.bound();
             let options = RunOptions { operation: u64::from(iteration), ..RunOptions::default() };
             let start = Instant::now();
-            self.bound.run(transport, &mut memory, options)?;
+            self.bound.run(transport, &mut buffers, options)?;
             let elapsed = start.elapsed();
             if iteration >= self.settings.warmup {
                 times_us.push(elapsed.as_secs_f64() * 1e6);
             }
             if iteration == 0 || iteration + 1 == total {
-                verdict.take(self.judge(&buffers));
+                verdict.take(self.judge(&memory));
             }
             progress(iteration + 1);
         }
         let Verdict { wrong, first: first_wrong, digests } = verdict;
-        let report = RankReport { rank, times_us, wrong, first_wrong, digests };
+        let report = RankReport {
+            rank,
+            times_us,
+            operator_code: self.operator_code.clone(),
+            wrong,
+            first_wrong,
+            digests,
+        };
         let blob = serde_json::to_vec(&report).expect("invariant: a report is plain data");
         transport.begin(patience);
         let blobs = exchange(transport, rank, "exchange of reports".into(), blob)?;
@@ -237,97 +259,45 @@ impl Trial<'_> {
         blobs.iter().enumerate().map(read).collect()
     }
 
-    fn allocate(&self) -> Result<Vec<Buffer>, TrialError> {
-        let vector = |bytes: u64| -> Result<Vec<u8>, TrialError> {
-            let mut vector = Vec::new();
-            let too_much = |_| TrialError::Memory { rank: self.settings.rank, bytes };
-            vector.try_reserve_exact(bytes as usize).map_err(too_much)?;
-            vector.resize(bytes as usize, 0);
-            Ok(vector)
-        };
-        let buffer = |at: usize| {
-            let [input, output] = self.bound.buffer_bytes(at).unwrap_or_default();
-            Ok(Buffer { input: vector(input)?, output: vector(output)? })
-        };
-        (0..self.plan.contract.buffers.len()).map(buffer).collect()
-    }
-
-    /// Fills inputs, and outputs with what is no result, so that an element that is never written shows.
-    fn fill(&self, buffers: &mut [Buffer], first: bool) {
-        let inputs = self.inputs();
-        for (at, buffer) in buffers.iter_mut().enumerate() {
-            let in_place = self.placements[at] == Placement::InPlace;
-            if !in_place && !first {
-                buffer.output.fill(0xA5);
-                continue;
-            }
-            let filled = if in_place { &mut buffer.output } else { &mut buffer.input };
-            let size = filled.len();
-            filled.clear();
-            for block in 0..self.plan.contract.buffers[at].blocks {
-                let (rank, number) = (self.settings.rank, at as u32);
-                let count = self.settings.counts[self.plan.contract.class(rank, number, block) as usize];
-                let given = self.plan.contract.is_given(rank, number, block);
-                if given {
-                    inputs.fill(Leaf { rank, buffer: number, block }, 0, count, filled);
-                } else if in_place {
-                    filled.resize(filled.len() + (count * self.settings.dtype.size_bytes()) as usize, 0xA5);
-                }
-            }
-            debug_assert_eq!(filled.len(), size, "buffers are filled as they were bound");
-            if !in_place {
-                buffer.output.fill(0xA5);
-            }
-        }
-    }
-
     fn inputs(&self) -> Inputs {
         let near_one = self.settings.operator.builtin() == Some(RedOp::Prod);
         Inputs { seed: self.settings.seed, dtype: self.settings.dtype, near_one }
     }
 
-    fn judge(&self, buffers: &[Buffer]) -> Verdict {
+    fn judge(&self, memory: &RunMemory<'_>) -> Verdict {
         let judge = Judge {
             contract: &self.plan.contract,
             counts: &self.settings.counts,
             inputs: self.inputs(),
             op: self.settings.operator.builtin(),
-            reducer: &self.reducer,
+            reducer: &self.reference,
         };
-        let rank = self.settings.rank;
-        let outputs: Vec<Cow<'_, [u8]>> = buffers
-            .iter()
-            .enumerate()
-            .map(|(at, buffer)| match self.placements[at] {
-                Placement::Separate => Cow::Borrowed(&buffer.output[..]),
-                Placement::InPlace => Cow::Owned(self.ensured(at as u32, &buffer.output)),
-            })
-            .collect();
-        let outputs: Vec<&[u8]> = outputs.iter().map(|output| &output[..]).collect();
-        judge.verdict(rank, &outputs)
-    }
-
-    /// The ensured blocks of a buffer that holds every block.
-    fn ensured(&self, buffer: u32, all: &[u8]) -> Vec<u8> {
-        let (contract, rank) = (&self.plan.contract, self.settings.rank);
-        let (mut kept, mut offset) = (Vec::new(), 0);
-        for block in 0..contract.buffers[buffer as usize].blocks {
-            let count = self.settings.counts[contract.class(rank, buffer, block) as usize];
-            let size = (count * self.settings.dtype.size_bytes()) as usize;
-            if contract.ensured(rank, buffer, block).is_some() {
-                kept.extend_from_slice(&all[offset..offset + size]);
-            }
-            offset += size;
-        }
-        kept
+        let outputs = memory.outputs();
+        judge.verdict(self.settings.rank, &outputs.iter().map(|output| &output[..]).collect::<Vec<_>>())
     }
 }
 
-impl Buffer {
-    fn memory(&mut self, placement: Placement) -> BufferMemory<'_> {
-        match placement {
-            Placement::Separate => BufferMemory::Separate { input: &self.input, output: &mut self.output },
-            Placement::InPlace => BufferMemory::InPlace(&mut self.output),
+/// The hash of the whole plan, if this rank knows it: a slice that was made alone does not.
+fn known_whole(plan: &Plan) -> Vec<u8> {
+    match &plan.proof {
+        Some(Proof::Whole(hash)) => hash.clone().into_bytes(),
+        _ => Vec::new(),
+    }
+}
+
+/// Ranks whose slices were cut from a whole have them from one. That all were compiled from the same is known since they
+/// joined; builds of the compiler may differ all the same.
+fn compare_known(rank: u32, blobs: &[Vec<u8>]) -> Result<(), TrialError> {
+    let mut known = (0..).zip(blobs).filter(|(_, blob)| !blob.is_empty());
+    let Some((other, expected)) = known.next() else { return Ok(()) };
+    match known.find(|(_, found)| *found != expected) {
+        None => Ok(()),
+        Some((differs, found)) => {
+            let text = |blob: &[u8]| String::from_utf8_lossy(blob).into_owned();
+            let own = &blobs[rank as usize];
+            let (rank, found) =
+                if own.is_empty() || own == expected { (differs, found) } else { (rank, own) };
+            Err(TrialError::PlansDiffer { rank, found: text(found), other, expected: text(expected) })
         }
     }
 }

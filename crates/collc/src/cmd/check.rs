@@ -16,17 +16,22 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     if let Some(bytes) = plan::bytes(&args.target)? {
         return plan::run(args, &bytes);
     }
-    let source = match target::open(&args.target) {
+    let mut source = match target::open(&args.target) {
         Ok(source) => source,
         Err(failure) => return report::unusable(args.format, failure),
     };
+    target::restrict(&mut source, args.choice.schedule.as_deref());
     let sweeps = sweep_all(args, &source)?;
     let ok = !source.has_errors() && sweeps.iter().all(sweep::Sweep::ok);
     match args.format {
         Format::Json => output::print(&report::json(&source, &sweeps, ok))?,
         Format::Text => {
             target::show(&source, &report::diagnostics(&source, &sweeps));
-            output::print(&report::text(&source, &sweeps))?;
+            let broken: Vec<usize> = target::chosen(&source, args.choice.schedule.as_deref())?
+                .into_iter()
+                .filter(|&schedule| source.schedules()[schedule].broken)
+                .collect();
+            output::print(&report::text(&source, &sweeps, &broken))?;
         }
     }
     if target::is_no_schedule_file(&source) {

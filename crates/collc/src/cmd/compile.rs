@@ -16,7 +16,8 @@ const BUNDLE_RANKS: std::ops::RangeInclusive<u32> = 2..=16;
 
 /// Compiles one schedule.
 pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
-    let source = target::open(&args.target)?;
+    let mut source = target::open(&args.target)?;
+    target::restrict(&mut source, args.choice.schedule.as_deref());
     refuse_to_overwrite(args)?;
     if args.emit == Some(Emit::Ast) {
         return emit_ast(args, &source);
@@ -126,7 +127,7 @@ fn plan(
         Some(Emit::Json) => coll_plan::to_json(plan),
         _ => {
             let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "plan"));
-            output::write_file(&path, &coll_plan::to_bytes(plan))?;
+            write_file(&path, &coll_plan::to_bytes(plan))?;
             output::print(&summary(&proved, &path))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -167,14 +168,12 @@ fn slice(
         _ => {}
     }
     let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "plan"));
-    output::write_file(&path, &coll_plan::to_bytes(plan))?;
+    write_file(&path, &coll_plan::to_bytes(plan))?;
     let ops: usize = plan.ranks.iter().map(|rank| rank.ops.len()).sum();
-    let how = match planned.alone {
-        true => "compiled by itself; the schedule was proved on smaller rank counts",
-        false => "cut off the whole plan, which was proved",
-    };
+    let how = if planned.alone { "compiled by itself" } else { "cut off the whole plan" };
+    let proof = plan.proof.as_ref().map_or(String::new(), |proof| format!("  rests on the proof {proof}\n"));
     output::print(&format!(
-        "{name}, rank {rank} of {ranks}: {ops} operations, {how}\nwrote {}\n",
+        "{name}, rank {rank} of {ranks}: {ops} operations, {how}\n{proof}wrote {}\n",
         path.display()
     ))?;
     Ok(ExitCode::SUCCESS)
@@ -205,14 +204,14 @@ fn bundle(
     let sweeps = [sweep(source, schedule, &ranks, None, &args.choice.define, options)?];
     // The file's own have been shown.
     target::show(source, &report::diagnostics(source, &sweeps)[source.diagnostics.len()..]);
-    let text = report::text(source, &sweeps);
+    let text = report::text(source, &sweeps, &[]);
     if !sweeps[0].ok() {
         output::print(&text)?;
         return Ok(ExitCode::FAILURE);
     }
     let bundle = Bundle::new(source, schedule, args.choice.define.clone(), sweeps[0].proved());
     let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "bundle"));
-    output::write_file(&path, bundle.to_json().as_bytes())?;
+    write_file(&path, bundle.to_json().as_bytes())?;
     output::print(&format!("{text}wrote {}\n", path.display()))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -267,10 +266,16 @@ fn graph(program: &coll_ir::Program) -> String {
 
 fn emit(args: &CompileArgs, text: &str) -> Result<ExitCode, Failure> {
     match &args.output {
-        Some(path) => output::write_file(path, text.as_bytes())?,
+        Some(path) => write_file(path, text.as_bytes())?,
         None => output::print(text)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what was asked for, and says how else it can be had.
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    output::write_file(path, bytes)
+        .map_err(|failure| failure.help("nothing was written; name another place with `-o`"))
 }
 
 /// The source's name with another ending, in the current folder.

@@ -6,6 +6,7 @@
 
 mod join;
 mod launch;
+mod operator;
 mod prepare;
 mod report;
 

@@ -105,6 +105,14 @@ pub(crate) fn check_parameters(schedule: &ScheduleInfo, define: &[(String, i64)]
     Ok(())
 }
 
+/// Leaves a source with what concerns the schedule that is named. One that is not there is told of elsewhere.
+pub(crate) fn restrict(source: &mut Source, name: Option<&str>) {
+    let Some(name) = name else { return };
+    let Some(at) = source.schedules().iter().position(|schedule| schedule.name == name) else { return };
+    let Source { module, diagnostics, .. } = source;
+    diagnostics.retain(|diagnostic| module.concerns(at, diagnostic));
+}
+
 /// Shows what is wrong with a source on standard error. A text in which nothing could be read is unusable input.
 pub(crate) fn refuse_if_broken(source: &Source) -> Result<(), Failure> {
     if !source.has_errors() {

@@ -7,6 +7,7 @@ use crate::render::JsonDiagnostic;
 use crate::{output, render};
 use coll::{PlanError, ReadPlan};
 use coll_base::{Diagnostic, SourceMap};
+use coll_plan::Claims;
 use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
@@ -34,6 +35,12 @@ struct JsonCount {
     ok: bool,
     applies: bool,
     min_slots: u32,
+    same_reduction_tree: bool,
+    ordered: bool,
+    /// False for one rank's part, which claims what was proved elsewhere.
+    proved: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<String>,
 }
 
 /// The file's bytes, if it is a plan.
@@ -81,12 +88,20 @@ pub(super) fn run(args: &CheckArgs, bytes: &[u8]) -> Result<ExitCode, Failure> {
 
 fn json(read: &ReadPlan) -> JsonPlan {
     let (plan, min_slots) = (&read.plan, read.min_slots);
+    let Claims { ordered, same_reduction_tree } = read.found;
+    let proved = plan.is_whole();
+    let count = JsonCount {
+        n: plan.world(),
+        ok: true,
+        applies: true,
+        min_slots,
+        same_reduction_tree,
+        ordered,
+        proved,
+        proof: plan.proof.as_ref().map(ToString::to_string),
+    };
     let name = plan.name.split_once('.').map_or(plan.name.as_str(), |(_, name)| name);
-    JsonPlan {
-        name: name.to_string(),
-        collective: plan.contract.collective.clone(),
-        ranks: vec![JsonCount { n: plan.world(), ok: true, applies: true, min_slots }],
-    }
+    JsonPlan { name: name.to_string(), collective: plan.contract.collective.clone(), ranks: vec![count] }
 }
 
 fn text(read: &ReadPlan) -> String {
@@ -96,12 +111,21 @@ fn text(read: &ReadPlan) -> String {
         "{} for {} ranks, {ops} operations, plan {}\n",
         plan.name,
         plan.world(),
-        &coll_plan::hash(plan)[..16]
+        &coll::proof_hash(plan)[..16]
     );
+    let yes = |holds| if holds { "yes" } else { "no" };
+    let Claims { ordered, same_reduction_tree } = read.found;
+    let serves = format!(
+        "  ordered operators: {} · same reduction tree on every rank: {}\n",
+        yes(ordered),
+        yes(same_reduction_tree)
+    );
+    let rests = match &plan.proof {
+        Some(proof) => format!("it rests on the proof {proof}, and claims:"),
+        None => "it names no proof, and claims:".into(),
+    };
     match plan.is_whole() {
-        true => format!("{head}  keeps its contract; least message slots: {}\n", read.min_slots),
-        false => {
-            format!("{head}  one rank's part: its tables fit together; only a whole plan can be proved\n")
-        }
+        true => format!("{head}  keeps its contract; least message slots: {}\n{serves}", read.min_slots),
+        false => format!("{head}  one rank's part: its tables fit together; {rests}\n{serves}"),
     }
 }

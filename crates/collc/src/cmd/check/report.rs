@@ -145,9 +145,13 @@ pub(crate) fn diagnostics(source: &Source, sweeps: &[Sweep]) -> Vec<Diagnostic> 
         let wrong = wrong().find(|(count, ..)| count.ranks >= TELLING_RANKS).or_else(|| wrong().next());
         if let Some((count, root, diagnostics)) = wrong {
             let at = instance(count, root);
-            all.extend(
-                diagnostics.iter().cloned().map(|d| if d.is_error() { d.note(at.clone()) } else { d }),
-            );
+            for diagnostic in diagnostics {
+                let told = match diagnostic.is_error() {
+                    true => diagnostic.clone().note(at.clone()),
+                    false => diagnostic.clone(),
+                };
+                add(&mut all, told);
+            }
         }
         for count in &sweep.counts {
             if let Verdict::Right(figures) = &count.verdict {
@@ -162,10 +166,32 @@ pub(crate) fn diagnostics(source: &Source, sweeps: &[Sweep]) -> Vec<Diagnostic> 
     all
 }
 
+/// Adds what is wrong with one schedule. A statement that another schedule of the file reaches by a call is told of
+/// once, where it is reached by the fewest calls.
+fn add(all: &mut Vec<Diagnostic>, told: Diagnostic) {
+    let through = |calls: &Diagnostic, place: &Diagnostic| {
+        calls.calls.iter().any(|call| places(place).first() == Some(&call.span))
+    };
+    let same = |known: &&mut Diagnostic| {
+        known.code == told.code
+            && (places(known) == places(&told) || through(known, &told) && through(&told, known))
+    };
+    match all.iter_mut().find(same) {
+        None => all.push(told),
+        Some(known) if known.calls.len() > told.calls.len() => *known = told,
+        Some(known) if places(known) == places(&told) && known.calls.is_empty() && told.calls.is_empty() => {
+            all.push(told)
+        }
+        Some(_) => {}
+    }
+}
+
 /// The primary place, and the library's statement if a call of it is blamed.
 fn places(diagnostic: &Diagnostic) -> Vec<coll_base::Span> {
-    let statement = diagnostic.secondary.first().filter(|_| !diagnostic.calls.is_empty());
-    diagnostic.primary.iter().chain(statement).map(|label| label.span).collect()
+    let primary = diagnostic.primary.as_ref().map(|label| label.span);
+    let blames_call = diagnostic.calls.iter().any(|call| Some(call.span) == primary);
+    let statement = diagnostic.secondary.first().filter(|_| blames_call).map(|label| label.span);
+    primary.into_iter().chain(statement).collect()
 }
 
 fn instance(count: &Count, root: u32) -> String {
@@ -176,8 +202,8 @@ fn instance(count: &Count, root: u32) -> String {
     }
 }
 
-/// A table for each schedule, and a sentence.
-pub(crate) fn text(source: &Source, sweeps: &[Sweep]) -> String {
+/// A table for each schedule, and a sentence; a line for each of those that are `broken`.
+pub(crate) fn text(source: &Source, sweeps: &[Sweep], broken: &[usize]) -> String {
     let mut text = String::new();
     for sweep in sweeps {
         let info = &source.schedules()[sweep.schedule];
@@ -186,8 +212,7 @@ pub(crate) fn text(source: &Source, sweeps: &[Sweep]) -> String {
         text += &conclusion(sweep);
         text += "\n";
     }
-    let broken = source.schedules().iter().filter(|info| info.broken);
-    for info in broken {
+    for info in broken.iter().map(|&schedule| &source.schedules()[schedule]) {
         text += &format!("{}.{}  not checked further: see the errors\n", info.collective, info.name);
     }
     if target::is_no_schedule_file(source) { String::new() } else { text }

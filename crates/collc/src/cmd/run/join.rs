@@ -73,7 +73,7 @@ fn number(variable: &str) -> Result<Option<u32>, Failure> {
 
 /// Proves the plan, joins, runs; rank 0 prints what all found.
 pub(super) fn run(args: &RunArgs, place: &Place) -> Result<ExitCode, Failure> {
-    let prepared = prepare::prepare(args, Some(place.world))?;
+    let prepared = prepare::prepare(args, Some(place.world), Some(place.rank))?;
     let token = env::var("COLLC_TOKEN").unwrap_or_default();
     let server = match place.rank {
         0 if place.world > 1 => {

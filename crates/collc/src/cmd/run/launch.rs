@@ -5,7 +5,7 @@ use super::{prepare, report};
 use crate::args::{Format, RunArgs};
 use crate::failure::Failure;
 use coll::trial::{RankReport, Settings, TrialError, run_rank};
-use coll_plan::Plan;
+use coll_plan::{Plan, Proof};
 use coll_tcp::{Rendezvous, Token};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::unusable("`--rendezvous` is for ranks that are started one by one")
             .help("leave it out, or give `--rank` and `--world-size` instead of `--ranks`"));
     }
-    let mut prepared = prepare::prepare(args, ranks)?;
+    let mut prepared = prepare::prepare(args, ranks, None)?;
     let world = prepared.plan.world();
     check_descriptors(world)?;
     let token = Token::random().map_err(|error| Failure::unusable(format!("no random bytes: {error}")))?;
@@ -131,7 +131,7 @@ impl Job {
             let child = job.children.last_mut().expect("invariant: it was just added");
             let settings = Settings { rank, ..settings.clone() };
             let mut slice = plan.slice(rank).expect("invariant: a whole plan has every rank");
-            slice.proof = Some(settings.plan_hash.clone());
+            slice.proof = Some(Proof::Whole(settings.plan_hash.clone()));
             let input = child.stdin.take().expect("invariant: it is piped");
             let output = child.stdout.take().expect("invariant: it is piped");
             let message = message(&settings, &slice);

@@ -1,29 +1,30 @@
 //! What is to be run: from the arguments to a proved plan, an operator and counts.
 
+use super::operator::{no_operator, operator, refuse_order};
 use crate::args::RunArgs;
 use crate::cmd::{choice, compile, target};
 use crate::failure::Failure;
 use crate::{output, render};
 use coll::select::Question;
-use coll::trial::{Operator, Settings};
+use coll::trial::Settings;
 use coll::{Bundle, Source};
-use coll_base::{Fraction, RedOp, SourceMap};
+use coll_base::{Fraction, SourceMap};
 use coll_cost::Layout;
 use coll_kernel::UserOperator;
 use coll_plan::Plan;
 use coll_sema::Instance;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A plan and all that its ranks must be told.
 pub(crate) struct Prepared {
-    /// Whole, proved.
+    /// Whole and proved, or one rank's part, which names the proof that it rests on.
     pub(crate) plan: Plan,
     /// Settings for rank 0; the rendezvous is still to be named.
     pub(crate) settings: Settings,
-    /// Busbw is algbw times this: the least that the busiest rank must move, as a fraction of the buffer.
-    pub(crate) bus_factor: f64,
-    /// True if every rank must get the same bits.
-    pub(crate) same_bits: bool,
+    /// Busbw is algbw times this: the least that the busiest rank must move, as a fraction of the buffer. One rank's part
+    /// does not tell.
+    pub(crate) bus_factor: Option<f64>,
     /// The transport's name.
     pub(crate) transport: &'static str,
     /// One line on what was taken, where that was not the user's word.
@@ -34,41 +35,43 @@ pub(crate) struct Prepared {
 struct Found {
     plan: Plan,
     operators: Vec<UserOperator>,
-    /// Known of programs only.
-    facts: Option<Facts>,
     remark: Option<String>,
-}
-
-struct Facts {
-    same_bits: bool,
-    ordered: bool,
 }
 
 /// The largest file that is looked at for a plan.
 const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;
 
-/// Finds, compiles and proves what `args` name, for `ranks` ranks if the target does not say how many.
-pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>) -> Result<Prepared, Failure> {
+/// Finds, compiles and proves what `args` name, for `ranks` ranks if the target does not say how many; `only` is the rank
+/// that this process is, if it is one alone.
+pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> Result<Prepared, Failure> {
     let found = find(args, ranks)?;
-    let operator = operator(args, &found.operators)?;
+    refuse_part(args, &found.plan, only)?;
+    let operator = match found.plan.reduces {
+        true => operator(args, &found.operators)?,
+        false => no_operator(args, &found.plan)?,
+    };
     let reducer = operator.reducer(args.dtype).map_err(|error| Failure::unusable(error.to_string()))?;
-    refuse_order(&found, &operator)?;
+    refuse_order(&found.plan, &operator)?;
     let contract = &found.plan.contract;
     let elements = if contract.buffers.is_empty() { 0 } else { args.bytes.0 / args.dtype.size_bytes() };
+    refuse_unknown_counts(&found.plan, elements)?;
     let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
     check_memory(&found.plan, &counts, args.dtype.size_bytes().max(reducer.working_size_bytes()))?;
-    let bounds = coll_contract::bounds(contract);
-    let factor = Fraction::to_f64(bounds.sent_max.max(bounds.received_max));
+    let bus_factor = found.plan.is_whole().then(|| {
+        let bounds = coll_contract::bounds(contract);
+        Fraction::to_f64(bounds.sent_max.max(bounds.received_max))
+    });
     let settings = Settings {
         rank: 0,
         rendezvous: String::new(),
         token: String::new(),
-        plan_hash: coll_plan::hash(&found.plan),
+        plan_hash: coll::proof_hash(&found.plan),
         elements,
         counts: counts.clone(),
         dtype: args.dtype,
         operator,
-        reduces: found.plan.contract.reduces(),
+        native: native()?,
+        reduces: found.plan.reduces,
         warmup: args.warmup,
         iters: args.iters,
         in_place: args.in_place,
@@ -78,12 +81,25 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>) -> Result<Prepared, Fa
     };
     Ok(Prepared {
         settings,
-        bus_factor: factor,
-        same_bits: found.facts.is_some_and(|facts| facts.same_bits),
+        bus_factor,
         transport: args.transport.name(),
         remark: found.remark,
         plan: found.plan,
     })
+}
+
+/// Whether user operators are to be compiled; `COLLC_JIT=off` has them interpreted.
+fn native() -> Result<bool, Failure> {
+    match std::env::var("COLLC_JIT").as_deref() {
+        Err(std::env::VarError::NotPresent) | Ok("" | "on") => Ok(true),
+        Ok("off") => Ok(false),
+        other => {
+            let found = other.unwrap_or("no text");
+            Err(Failure::unusable(format!("the environment's COLLC_JIT is `{found}`")).help(
+                "`off` has user operators interpreted; `on`, or nothing, has them compiled where they can be",
+            ))
+        }
+    }
 }
 
 fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
@@ -104,9 +120,12 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
             params.retain(|(known, _)| known != name);
             params.push((name.clone(), *value));
         }
-        return from_source(args, &bundle.source(), Some(&bundle.schedule), params, needed(ranks)?);
+        let mut source = bundle.source();
+        target::restrict(&mut source, Some(&bundle.schedule));
+        return from_source(args, &source, Some(&bundle.schedule), params, needed(ranks)?);
     }
-    let source = Source::read(path)?;
+    let mut source = Source::read(path)?;
+    target::restrict(&mut source, args.choice.schedule.as_deref());
     from_source(args, &source, args.choice.schedule.as_deref(), args.choice.define.clone(), needed(ranks)?)
 }
 
@@ -172,10 +191,8 @@ fn from_source(
     let root = root(args, ranks)?;
     let instance = Instance { ranks, root, params };
     let proved = compile::proved(source, schedule, &instance, &compile::options(&args.passes)?)?;
-    let facts =
-        Facts { same_bits: proved.properties.same_reduction_tree, ordered: proved.properties.ordered };
     let operators = source.module.operators().to_vec();
-    Ok(Found { plan: proved.plan, operators, facts: Some(facts), remark: None })
+    Ok(Found { plan: proved.plan, operators, remark: None })
 }
 
 fn root(args: &RunArgs, ranks: u32) -> Result<u32, Failure> {
@@ -217,76 +234,54 @@ fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, 
             "`-D` and `--schedule` are for schedules; a plan has its parameters set",
         ));
     }
-    if !plan.is_whole() {
-        return Err(Failure::unusable(format!(
-            "`{}` holds one rank's part; a run needs the whole",
-            args.target
-        )));
-    }
-    Ok(Found { plan, operators: Vec::new(), facts: None, remark: None })
+    Ok(Found { plan, operators: Vec::new(), remark: None })
 }
 
-/// The operator that is asked for; a file that declares one means it to be used.
-fn operator(args: &RunArgs, declared: &[UserOperator]) -> Result<Operator, Failure> {
-    let user = |operator: &UserOperator| {
-        let value = |name: &String| {
-            let given = args.operator_values.iter().find(|(known, _)| known == name);
-            given.map(|(_, value)| *value).ok_or_else(|| {
-                Failure::unusable(format!("operator `{}` needs a value for `{name}`", operator.name))
-                    .help(format!("give it one with `--set {name}=VALUE`"))
-            })
-        };
-        let values = operator.params.iter().map(value).collect::<Result<Vec<f64>, Failure>>()?;
-        if let Some((name, _)) = args.operator_values.iter().find(|(name, _)| !operator.params.contains(name))
-        {
-            return Err(Failure::unusable(format!("operator `{}` has no parameter `{name}`", operator.name)));
+/// One rank's part runs on that rank, and says on which proof it rests.
+fn refuse_part(args: &RunArgs, plan: &Plan, only: Option<u32>) -> Result<(), Failure> {
+    let Some(part) = plan.contract.only else { return Ok(()) };
+    let part_words = format!("`{}` holds the part of rank {part} of {}", args.target, plan.world());
+    match only {
+        None => Err(Failure::unusable(format!("{part_words}; a launcher needs the whole"))
+            .help(format!("start it with `--rank {part} --world-size {}`", plan.world()))),
+        Some(rank) if rank != part => {
+            Err(Failure::unusable(format!("{part_words}, and this is rank {rank}")))
         }
-        Ok(Operator::User(operator.clone(), values))
-    };
-    let builtin = |op: RedOp| match args.operator_values.first() {
-        None => Ok(Operator::Builtin(op)),
-        Some((name, _)) => Err(Failure::unusable(format!("operator `{op}` has no parameter `{name}`"))),
-    };
-    let Some(name) = &args.op else {
-        return match declared {
-            [only] => user(only),
-            [] => builtin(RedOp::Sum),
-            _ => Err(Failure::unusable("the file declares several operators").help("name one with `--op`")),
-        };
-    };
-    if let Some(operator) = declared.iter().find(|operator| operator.name == *name) {
-        return user(operator);
-    }
-    match name.parse() {
-        Ok(op) => builtin(op),
-        Err(message) => {
-            let names: Vec<&str> = declared.iter().map(|operator| operator.name.as_str()).collect();
-            let failure = Failure::unusable(message);
-            Err(if names.is_empty() {
-                failure
-            } else {
-                failure.help(format!("the file declares {}", names.join(", ")))
-            })
+        Some(_) if plan.proof.is_none() => {
+            Err(Failure::unusable(format!("{part_words}, and does not say on which proof it rests"))
+                .help("cut it anew: `collc compile … --rank` writes the proof into it"))
         }
+        Some(_) => Ok(()),
     }
 }
 
-/// An operator that does not commute needs a schedule that keeps rank order.
-fn refuse_order(found: &Found, operator: &Operator) -> Result<(), Failure> {
-    let keeps_order = found.facts.as_ref().is_some_and(|facts| facts.ordered);
-    if operator.is_commutative() || !found.plan.contract.reduces() || keeps_order {
+/// The counts of a whole plan follow from the first buffer of all ranks. One rank's part tells them only if its own first
+/// buffer does, or if all blocks are alike.
+fn refuse_unknown_counts(plan: &Plan, elements: u64) -> Result<(), Failure> {
+    let contract = &plan.contract;
+    let (Some(rank), Some(first)) = (contract.only, contract.buffers.first()) else { return Ok(()) };
+    let classes = |buffer: u32| {
+        (0..contract.buffers[buffer as usize].blocks).map(move |block| contract.class(rank, buffer, block))
+    };
+    let known: BTreeSet<u32> = classes(0).collect();
+    let told = (1..contract.buffers.len() as u32).flat_map(classes).all(|class| known.contains(&class));
+    let alike = contract.buffers.iter().all(|buffer| buffer.blocks == first.blocks)
+        && elements.is_multiple_of(u64::from(first.blocks));
+    if told || alike {
         return Ok(());
     }
+    let fitting = elements - elements % u64::from(first.blocks);
     Err(Failure::unusable(format!(
-        "operator `{}` does not commute, and {} does not keep the operands in rank order",
-        operator.name(),
-        found.plan.name
+        "rank {rank}'s part alone does not tell how {elements} elements fall into the blocks of other ranks"
     ))
-    .help("take a schedule that does: `collc check` says `ordered operators: yes`"))
+    .help(format!(
+        "give a size that divides by {}, such as {fitting} elements, or the whole plan",
+        first.blocks
+    )))
 }
 
 /// How long making and judging all ranks' data may take, in seconds, if one core did it all: each ensured element is made
-/// again from its leaves.
+/// again from its leaves. One rank's part stands for all.
 fn judging_s(plan: &Plan, counts: &[u64]) -> f64 {
     const ELEMENT_S: f64 = 100e-9;
     let elements = |ensure: &coll_contract::Ensure| {
@@ -294,15 +289,17 @@ fn judging_s(plan: &Plan, counts: &[u64]) -> f64 {
         let leaves = plan.contract.values[ensure.value as usize].leaves().len();
         counts[class as usize] as f64 * (leaves + 1) as f64
     };
-    plan.contract.ensures.iter().map(elements).sum::<f64>() * ELEMENT_S
+    let parts = if plan.is_whole() { 1 } else { plan.world() };
+    plan.contract.ensures.iter().map(elements).sum::<f64>() * f64::from(parts) * ELEMENT_S
 }
 
 /// Buffers that cannot exist are refused before a process is started.
 fn check_memory(plan: &Plan, counts: &[u64], element_size_bytes: u64) -> Result<(), Failure> {
+    let rank = plan.contract.only.unwrap_or(0);
     let of = |buffer: usize| {
         let blocks = 0..plan.contract.buffers[buffer].blocks;
         blocks
-            .map(|block| u128::from(counts[plan.contract.class(0, buffer as u32, block) as usize]))
+            .map(|block| u128::from(counts[plan.contract.class(rank, buffer as u32, block) as usize]))
             .sum::<u128>()
     };
     let elements: u128 = (0..plan.contract.buffers.len()).map(of).sum();

@@ -4,7 +4,7 @@ use super::prepare::Prepared;
 use crate::args::{Format, RunArgs};
 use crate::failure::Failure;
 use crate::output;
-use coll::trial::{RankReport, Summary};
+use coll::trial::{OperatorCode, RankReport, Summary};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ struct JsonRun<'a> {
     #[serde(rename = "algbw_GBps")]
     algbw: f64,
     #[serde(rename = "busbw_GBps")]
-    busbw: f64,
+    busbw: Option<f64>,
     wrong: u64,
     ok: bool,
     root: Option<u32>,
@@ -33,6 +33,10 @@ struct JsonRun<'a> {
     seed: u64,
     plan: &'a str,
     differing_blocks: u64,
+    /// `native` or `interpreted`, of a user's operator; none for others.
+    operator_code: Option<&'static str>,
+    /// Why it was interpreted.
+    operator_code_reason: Option<String>,
 }
 
 /// The document of a run that failed.
@@ -53,7 +57,7 @@ pub(super) fn print(
     reports: &[RankReport],
 ) -> Result<ExitCode, Failure> {
     let summary = Summary::of(reports);
-    let differing = if prepared.same_bits { summary.differing_blocks } else { 0 };
+    let differing = if prepared.plan.claims.same_reduction_tree { summary.differing_blocks } else { 0 };
     let ok = summary.wrong == 0 && differing == 0;
     let row = row(prepared, &summary, ok);
     match args.format {
@@ -77,6 +81,12 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
     let (plan, settings) = (&prepared.plan, &prepared.settings);
     let bytes = settings.elements * settings.dtype.size_bytes();
     let algbw = if summary.median_us > 0.0 { bytes as f64 / summary.median_us / 1e3 } else { 0.0 };
+    let (operator_code, operator_code_reason) = match &summary.operator_code {
+        _ if !plan.contract.reduces() => (None, None),
+        OperatorCode::Builtin => (None, None),
+        code @ OperatorCode::Native => (Some(code.name()), None),
+        code @ OperatorCode::Interpreted { reason } => (Some(code.name()), Some(reason.clone())),
+    };
     let (op, _) = plan.name.split_once('.').unwrap_or((&plan.name, ""));
     JsonRun {
         op,
@@ -85,14 +95,14 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
         bytes,
         count: settings.elements,
         dtype: settings.dtype.name(),
-        redop: if plan.contract.reduces() { settings.operator.name() } else { "none" },
+        redop: if plan.reduces { settings.operator.name() } else { "none" },
         transport: prepared.transport,
         iters: settings.iters,
         median_us: summary.median_us,
         min_us: summary.min_us,
         p99_us: summary.p99_us,
         algbw,
-        busbw: algbw * prepared.bus_factor,
+        busbw: prepared.bus_factor.map(|factor| algbw * factor),
         wrong: summary.wrong,
         ok,
         root: plan.root,
@@ -100,6 +110,8 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
         seed: settings.seed,
         plan: &settings.plan_hash,
         differing_blocks: summary.differing_blocks,
+        operator_code,
+        operator_code_reason,
     }
 }
 
@@ -122,7 +134,7 @@ fn text(prepared: &Prepared, row: &JsonRun<'_>) -> String {
         "bytes", "count", "type", "redop", "median µs", "min µs", "p99 µs", "algbw", "busbw", "wrong"
     );
     text += &format!(
-        "{:>12} {:>12} {:>6} {:>8} {:>11.1} {:>11.1} {:>11.1} {:>8.3} {:>8.3} {:>7}\n",
+        "{:>12} {:>12} {:>6} {:>8} {:>11.1} {:>11.1} {:>11.1} {:>8.3} {:>8} {:>7}\n",
         row.bytes,
         row.count,
         row.dtype,
@@ -131,9 +143,14 @@ fn text(prepared: &Prepared, row: &JsonRun<'_>) -> String {
         row.min_us,
         row.p99_us,
         row.algbw,
-        row.busbw,
+        row.busbw.map_or("-".into(), |busbw| format!("{busbw:.3}")),
         row.wrong
     );
+    match (row.operator_code, &row.operator_code_reason) {
+        (Some(_), Some(reason)) => text += &format!("operator {} was interpreted: {reason}\n", row.redop),
+        (Some(_), None) => text += &format!("operator {} ran as machine code\n", row.redop),
+        (None, _) => {}
+    }
     let verdict = if row.ok { "every element on every rank is right" } else { "WRONG" };
     text + &format!("{} iterations, GB/s = 10^9 bytes a second; {verdict}\n", row.iters)
 }

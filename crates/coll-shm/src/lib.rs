@@ -1,0 +1,18 @@
+//! The shared-memory transport. Ranks are [threads] of one process, or [processes] of one machine; both pass bytes
+//! through the same rings, read them where they lie, and wait in the same way: they spin, yield, and sleep on a futex.
+//!
+//! How to read it: `protocol` says how two ranks share a ring, and is safe code that a model explores; `ring` and
+//! `memory` put it into real memory, and are the only files with `unsafe`; `head` is how ranks sleep and wake each other;
+//! `transport` puts them together.
+
+mod head;
+mod memory;
+mod options;
+pub mod processes;
+mod protocol;
+mod ring;
+pub mod threads;
+mod transport;
+
+pub use options::{Options, Waiting};
+pub use transport::{CHANNELS_MAX, ShmTransport, Watch};

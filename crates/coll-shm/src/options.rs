@@ -1,0 +1,73 @@
+//! What can be chosen: how large rings are, and how a rank waits.
+
+use std::time::Duration;
+
+/// The smallest and the largest ring, in bytes.
+const RING_BYTES: [usize; 2] = [16 << 10, 16 << 20];
+
+/// Bytes that all rings of a rank with its peers, one channel each, may have together by default.
+const BUDGET_BYTES: usize = 32 << 20;
+
+/// Rings larger than this were no faster: what both sides work on has to stay in the second-level cache.
+const RING_BYTES_DEFAULT: usize = 256 << 10;
+
+/// Choices of a world or a rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes under way on a link in one direction: rounded to a power of two between 16 KiB and 16 MiB. By default as
+    /// many as measured best, or fewer where there are many ranks.
+    pub ring_bytes: Option<usize>,
+    /// How a rank waits. By default by how many ranks share how many cores.
+    pub waiting: Option<Waiting>,
+}
+
+/// How a rank waits: it looks again and again, then lets others run between looks, then sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// How often it looks without giving its core away.
+    pub spins: u32,
+    /// For how long it then gives its core to whoever can run between looks.
+    pub yielding: Duration,
+}
+
+impl Waiting {
+    /// For so many ranks on so many cores. To wake a sleeping core takes some 20 µs, so a rank with a core of its own
+    /// spins for about as long before it thinks of sleeping; ranks that share a core have nothing to spin for.
+    pub fn of(ranks: usize, cores: usize) -> Waiting {
+        match ranks <= cores {
+            true => Waiting { spins: 4000, yielding: Duration::from_millis(2) },
+            false => Waiting { spins: 20, yielding: Duration::from_millis(1) },
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn ring_bytes(&self, world: u32) -> usize {
+        let [least, most] = RING_BYTES;
+        let shared = BUDGET_BYTES / (2 * (world as usize).max(2) - 2);
+        let wanted = self.ring_bytes.unwrap_or(RING_BYTES_DEFAULT.min(shared)).clamp(least, most);
+        // Down, so that the budget holds.
+        1 << wanted.ilog2()
+    }
+
+    pub(crate) fn waiting(&self, ranks: usize) -> Waiting {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.waiting.unwrap_or(Waiting::of(ranks, cores))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_of_many_ranks_stay_within_their_budget() {
+        for world in 1..5000u32 {
+            let ring = Options::default().ring_bytes(world);
+            assert!(ring.is_power_of_two() && (16 << 10..=RING_BYTES_DEFAULT).contains(&ring));
+            assert!(world > 1024 || ring * 2 * (world as usize - 1) <= BUDGET_BYTES, "{world}: {ring}");
+        }
+        assert_eq!(Options { ring_bytes: Some(100_000), ..Options::default() }.ring_bytes(2), 65536);
+        assert_eq!(Options { ring_bytes: Some(usize::MAX), ..Options::default() }.ring_bytes(2), 16 << 20);
+    }
+}

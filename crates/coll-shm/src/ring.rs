@@ -1,0 +1,110 @@
+//! A ring of the [protocol](crate::protocol) in a [`Block`].
+//!
+//! | bytes | |
+//! |---|---|
+//! | 0..16 | how far the reader is: packets, position |
+//! | 4096..8192 | cells |
+//! | 8192.. | the second ring |
+
+#![allow(unsafe_code)]
+
+use crate::memory::{Block, PAGE_BYTES};
+use crate::protocol::{CELL_BYTES, CELLS, Shared, Taken};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const CELLS_AT: usize = PAGE_BYTES;
+const LONG_AT: usize = CELLS_AT + CELLS * LINE_BYTES;
+const LINE_BYTES: usize = 64;
+const STAMP_BYTES: usize = 8;
+
+/// One side's view of a ring.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    block: Arc<Block>,
+    long_bytes: usize,
+}
+
+impl Ring {
+    /// Bytes of a block for a ring of so many bytes.
+    pub(crate) fn block_bytes(long_bytes: usize) -> usize {
+        LONG_AT + long_bytes
+    }
+
+    /// A view of a block of [`Ring::block_bytes`]; `long_bytes` is a power of two.
+    pub(crate) fn new(block: Arc<Block>, long_bytes: usize) -> Ring {
+        assert!(long_bytes.is_power_of_two() && block.len() >= Ring::block_bytes(long_bytes));
+        Ring { block, long_bytes }
+    }
+
+    #[inline]
+    fn cell_at(cell: usize) -> usize {
+        CELLS_AT + cell % CELLS * LINE_BYTES
+    }
+}
+
+impl Shared for Ring {
+    #[inline]
+    fn long_bytes(&self) -> usize {
+        self.long_bytes
+    }
+
+    #[inline]
+    fn stamp(&self, cell: usize) -> u64 {
+        self.block.word(Ring::cell_at(cell)).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn set_stamp(&self, cell: usize, stamp: u64) {
+        self.block.word(Ring::cell_at(cell)).store(stamp, Ordering::Release);
+    }
+
+    #[inline]
+    fn taken(&self) -> Taken {
+        // The other way round than they are set: the position is never behind the packets.
+        let packets = self.block.word(0).load(Ordering::Acquire);
+        Taken { packets, position: self.block.word(8).load(Ordering::Acquire) }
+    }
+
+    #[inline]
+    fn set_taken(&self, taken: Taken) {
+        self.block.word(8).store(taken.position, Ordering::Release);
+        self.block.word(0).store(taken.packets, Ordering::Release);
+    }
+
+    #[inline]
+    fn cell(&self, cell: usize) -> &[u8; CELL_BYTES] {
+        let at = self.block.at(Ring::cell_at(cell) + STAMP_BYTES);
+        // SAFETY: within the block, which outlives the view. The protocol lets a cell be read only once its stamp is
+        // there, and the writer leaves it alone until the reader has said that it is done.
+        unsafe { &*at.cast() }
+    }
+
+    #[inline]
+    fn write_cell(&self, cell: usize, at: usize, bytes: &[u8]) {
+        assert!(at + bytes.len() <= CELL_BYTES, "invariant: what is written fits the cell");
+        let to = self.block.at(Ring::cell_at(cell) + STAMP_BYTES);
+        // SAFETY: within the cell, which the reader does not look at before its stamp is set. Callers' memory never
+        // overlaps a ring.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(at), bytes.len()) }
+    }
+
+    #[inline]
+    fn long(&self, offset: usize, len: usize) -> &[u8] {
+        assert!(offset < self.long_bytes && len <= self.long_bytes - offset, "invariant: bytes of the ring");
+        // SAFETY: within the block; the rest as for a cell.
+        unsafe { std::slice::from_raw_parts(self.block.at(LONG_AT + offset), len) }
+    }
+
+    #[inline]
+    fn write_long(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset <= self.long_bytes && bytes.len() <= self.long_bytes - offset, "invariant: as above");
+        if bytes.is_empty() {
+            return;
+        }
+        // SAFETY: within the block; the rest as for a cell.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.block.at(LONG_AT + offset), bytes.len());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A world whose ranks are threads of one process: rings on the heap, made when the first of two ends asks for one.
+
+use crate::head::Head;
+use crate::memory::Block;
+use crate::options::Options;
+use crate::ring::Ring;
+use crate::transport::{Home, ShmTransport};
+use coll_exec::{Fault, Link};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// All ranks of a world, by rank. Each goes to a thread of its own.
+pub fn world(ranks: u32) -> io::Result<Vec<ShmTransport>> {
+    world_with(ranks, &Options::default())
+}
+
+/// All ranks of a world, by rank.
+pub fn world_with(ranks: u32, options: &Options) -> io::Result<Vec<ShmTransport>> {
+    let threads = Arc::new(Threads {
+        heads: (0..ranks).map(|_| Head::private()).collect::<io::Result<_>>()?,
+        ring_bytes: options.ring_bytes(ranks),
+        rings: Mutex::default(),
+        failed: AtomicBool::new(false),
+        fault: Mutex::default(),
+    });
+    let waiting = options.waiting(ranks as usize);
+    let rank = |rank: u32| {
+        let home = Home::Threads(threads.clone());
+        ShmTransport::new(rank, ranks, home, threads.heads[rank as usize].clone(), waiting)
+    };
+    Ok((0..ranks).map(rank).collect())
+}
+
+/// What the threads share.
+pub(crate) struct Threads {
+    heads: Vec<Head>,
+    ring_bytes: usize,
+    /// By sender, receiver and channel.
+    rings: Mutex<BTreeMap<(u32, u32, u32), Arc<Block>>>,
+    failed: AtomicBool,
+    /// The first fault that made a rank give up.
+    fault: Mutex<Option<Fault>>,
+}
+
+impl Threads {
+    /// The ring outwards, the ring inwards and the other end's head.
+    pub(crate) fn rings(&self, rank: u32, link: Link) -> io::Result<(Ring, Ring, Head)> {
+        let outward = self.ring(rank, link.peer, link.channel)?;
+        let inward = self.ring(link.peer, rank, link.channel)?;
+        Ok((outward, inward, self.heads[link.peer as usize].clone()))
+    }
+
+    fn ring(&self, from: u32, to: u32, channel: u32) -> io::Result<Ring> {
+        let mut rings = locked(&self.rings);
+        let block = match rings.get(&(from, to, channel)) {
+            Some(block) => block.clone(),
+            None => {
+                let block = Arc::new(Block::heap(Ring::block_bytes(self.ring_bytes))?);
+                rings.insert((from, to, channel), block.clone());
+                block
+            }
+        };
+        Ok(Ring::new(block, self.ring_bytes))
+    }
+
+    pub(crate) fn fail(&self, fault: Fault) {
+        locked(&self.fault).get_or_insert(fault);
+        self.failed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        if self.failed.load(Ordering::Acquire) { locked(&self.fault).clone() } else { None }
+    }
+}
+
+/// A thread that panicked left nothing half done behind these locks.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,146 @@
+//! What a rank is doing: the call that it makes under an operation number, and how far it is with it.
+//!
+//! Kept up to date by the calling thread at the cost of a lock that nobody else wants, and told to the server only when
+//! a rank stalls and it asks. Then the calls of all ranks are compared, and those that are late are known.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+/// How many of the latest calls a rank remembers: ranks that are not in step can be compared all the same.
+const REMEMBERED: usize = 8;
+
+/// The most fields of a call that are told, and the most characters of each name and value.
+const FIELDS_MAX: usize = 32;
+const FIELD_CHARS_MAX: usize = 200;
+
+/// A call as every rank must make it under the same operation number. Made once and used for every operation like it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// Equal if and only if the calls are.
+    pub fingerprint: [u8; 16],
+    /// The same for people, as ordered (field, value) pairs: the operation, the count and so on.
+    pub words: Vec<(String, String)>,
+}
+
+/// What a rank is doing.
+#[derive(Debug, Default)]
+pub(crate) struct Doing {
+    /// The latest operations, oldest first.
+    recent: Vec<(u64, Arc<Call>)>,
+    within: bool,
+    since: Option<Instant>,
+    waits_for: Vec<u32>,
+}
+
+/// As it is told to the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// The latest operations, oldest first; none if the rank has not begun any.
+    pub(crate) recent: Vec<Told>,
+    /// Whether it is in the last of them still.
+    pub(crate) within: bool,
+    /// For how long, or since when not, in milliseconds.
+    pub(crate) since_ms: u64,
+    /// Whom it waits for, if it has slept for long.
+    pub(crate) waits_for: Vec<u32>,
+}
+
+/// A call under an operation number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) operation: u64,
+    pub(crate) fingerprint: [u8; 16],
+    pub(crate) words: Vec<(String, String)>,
+}
+
+impl Doing {
+    pub(crate) fn begin(&mut self, operation: u64, call: &Arc<Call>) {
+        if self.recent.len() < REMEMBERED {
+            self.recent.reserve_exact(REMEMBERED - self.recent.len());
+        } else {
+            self.recent.remove(0);
+        }
+        self.recent.push((operation, Arc::clone(call)));
+        self.turn(true);
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.turn(false);
+    }
+
+    fn turn(&mut self, within: bool) {
+        self.within = within;
+        self.since = Some(Instant::now());
+        self.waits_for.clear();
+    }
+
+    pub(crate) fn wait_for(&mut self, peers: impl Iterator<Item = u32>) {
+        self.waits_for.clear();
+        self.waits_for.extend(peers);
+        self.waits_for.sort_unstable();
+        self.waits_for.dedup();
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        let told = |(operation, call): &(u64, Arc<Call>)| Told {
+            operation: *operation,
+            fingerprint: call.fingerprint,
+            words: call.words.iter().take(FIELDS_MAX).map(|(name, value)| (cut(name), cut(value))).collect(),
+        };
+        let since = self.since.map_or(0, |since| since.elapsed().as_millis());
+        Report {
+            recent: self.recent.iter().map(told).collect(),
+            within: self.within,
+            since_ms: u64::try_from(since).unwrap_or(u64::MAX),
+            waits_for: self.waits_for.clone(),
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(FIELD_CHARS_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl Report {
+    /// The latest operation's number.
+    pub(crate) fn operation(&self) -> Option<u64> {
+        self.recent.last().map(|told| told.operation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_calls_are_remembered_and_nothing_is_allocated_for_them() {
+        let call = Arc::new(Call { fingerprint: [1; 16], words: vec![("count".into(), "4".into())] });
+        let mut doing = Doing::default();
+        assert_eq!(doing.report(), Report::default());
+        doing.begin(0, &call);
+        let space = doing.recent.as_ptr();
+        (1..40).for_each(|operation| doing.begin(operation, &call));
+        assert_eq!(doing.recent.as_ptr(), space);
+        doing.wait_for([3, 1, 3].into_iter());
+        let report = doing.report();
+        assert_eq!((report.operation(), report.within, report.waits_for), (Some(39), true, vec![1, 3]));
+        assert_eq!(report.recent.first().map(|told| told.operation), Some(32));
+        doing.end();
+        assert_eq!((doing.report().within, doing.report().waits_for), (false, vec![]));
+    }
+
+    #[test]
+    fn endless_words_are_cut() {
+        let words = vec![("é".repeat(1000), "x".repeat(10)); 100];
+        let call = Arc::new(Call { fingerprint: [0; 16], words });
+        let mut doing = Doing::default();
+        doing.begin(1, &call);
+        let told = &doing.report().recent[0];
+        assert_eq!((told.words.len(), told.words[0].0.chars().count()), (32, 203));
+    }
+}

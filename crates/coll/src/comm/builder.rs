@@ -1,0 +1,255 @@
+//! How a communicator comes about.
+
+use crate::comm::engine::Engine;
+use crate::comm::wires::{Host, Meeting, Wires};
+use crate::comm::{CommError, Communicator};
+use coll_tcp::{Rendezvous, Token};
+use std::thread;
+use std::time::Duration;
+
+/// Operations that the flight recorder keeps, unless it is told otherwise.
+const RECORDED: usize = 256;
+
+/// The largest world.
+const WORLD_MAX: u32 = crate::RANKS_MAX;
+
+/// How to join a communicator. Each rank says who it is and where the ranks meet; rank 0 listens there.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// let mut comm = coll::Communicator::builder()
+///     .rank(1, 4)
+///     .rendezvous("10.0.0.1:29500")
+///     .token("of this job")
+///     .time_limit(Duration::from_secs(60))
+///     .build()?;
+/// comm.barrier()?;
+/// # Ok::<(), coll::CommError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder {
+    place: Option<(u32, u32)>,
+    rendezvous: Option<String>,
+    token: String,
+    time_limit: Duration,
+    hosts: bool,
+    recorded: usize,
+    name: String,
+    /// What is wrong with the environment.
+    wrong: Option<String>,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder {
+            place: None,
+            rendezvous: None,
+            token: String::new(),
+            time_limit: Duration::from_secs(30),
+            hosts: true,
+            recorded: RECORDED,
+            name: "world".to_string(),
+            wrong: None,
+        }
+    }
+}
+
+impl Builder {
+    /// This rank, and how many there are.
+    pub fn rank(mut self, rank: u32, world: u32) -> Builder {
+        self.place = Some((rank, world));
+        self
+    }
+
+    /// Where the ranks meet, as `host:port`. Not needed by a rank alone.
+    pub fn rendezvous(mut self, address: impl Into<String>) -> Builder {
+        self.rendezvous = Some(address.into());
+        self
+    }
+
+    /// What the ranks of this job know and others do not. Empty by default, which keeps nobody out.
+    pub fn token(mut self, token: impl Into<String>) -> Builder {
+        self.token = token.into();
+        self
+    }
+
+    /// How long joining may take, and how long nothing may move before a call fails. 30 s by default.
+    pub fn time_limit(mut self, limit: Duration) -> Builder {
+        self.time_limit = limit;
+        self
+    }
+
+    /// Somebody else listens at the rendezvous, such as a launcher with a [`coll_tcp::Rendezvous`]: rank 0 does not.
+    pub fn rendezvous_is_hosted(mut self) -> Builder {
+        self.hosts = false;
+        self
+    }
+
+    /// How many operations the flight recorder keeps: 256 by default, 0 for none.
+    pub fn recorded(mut self, operations: usize) -> Builder {
+        self.recorded = operations;
+        self
+    }
+
+    /// What log lines and flight records call the communicator: `world` by default.
+    pub fn name(mut self, name: impl Into<String>) -> Builder {
+        self.name = name.into();
+        self
+    }
+
+    /// Takes rank, world and rendezvous from the variables that launchers set: RANK, WORLD_SIZE, MASTER_ADDR and
+    /// MASTER_PORT; the token from COLLC_TOKEN, if it is set. Nothing else in this library reads the environment.
+    pub fn from_env(mut self) -> Builder {
+        match variables(|name| std::env::var(name).ok()) {
+            Ok((place, rendezvous, token)) => {
+                self.place = Some(place);
+                self.rendezvous = rendezvous.or(self.rendezvous);
+                self.token = token.unwrap_or(self.token);
+            }
+            Err(what) => self.wrong = Some(what),
+        }
+        self
+    }
+
+    /// Meets the other ranks and connects to them. Returns when all have, or with the reason why not.
+    pub fn build(self) -> Result<Communicator, CommError> {
+        let setup = |what: &str| Err(CommError::Setup { what: what.to_string() });
+        if let Some(wrong) = &self.wrong {
+            return setup(wrong);
+        }
+        let Some((rank, world)) = self.place else {
+            return setup("which rank is this, of how many? `rank(0, 4)` says so, and so does `from_env()`");
+        };
+        if world == 0 || world > WORLD_MAX {
+            return setup(&format!("{world} ranks; 1 to {WORLD_MAX} are possible"));
+        }
+        if rank >= world {
+            return setup(&format!("rank {rank} is none of the {world} ranks 0..={}", world - 1));
+        }
+        let address = match (&self.rendezvous, world) {
+            (Some(address), _) => address.clone(),
+            (None, 1) => String::new(),
+            (None, _) => return setup("where do the ranks meet? `rendezvous(\"host:port\")` says so"),
+        };
+        let host = match rank == 0 && world > 1 && self.hosts {
+            true => Some(Host::new(Rendezvous::bind(&address, Token::from(self.token.clone()))?.into())),
+            false => None,
+        };
+        let meeting = Meeting {
+            rank,
+            world,
+            address,
+            token: self.token,
+            job: String::new(),
+            time_limit: self.time_limit,
+        };
+        open(meeting, host, self.name, self.recorded)
+    }
+}
+
+/// Ranks of one process, which meet on this machine.
+pub(crate) fn local(ranks: u32, options: Builder) -> Result<Vec<Communicator>, CommError> {
+    if ranks == 0 || ranks > WORLD_MAX {
+        return Err(CommError::Setup { what: format!("{ranks} ranks; 1 to {WORLD_MAX} are possible") });
+    }
+    let token = Token::random()
+        .map_err(|error| CommError::Setup { what: format!("cannot draw a token: {error}") })?;
+    let host = Rendezvous::bind("127.0.0.1:0", token.clone())?;
+    let address = host.address().to_string();
+    let host = Host::new(host.into());
+    let join = |rank: u32| {
+        let meeting = Meeting {
+            rank,
+            world: ranks,
+            address: address.clone(),
+            token: token.reveal().to_string(),
+            job: String::new(),
+            time_limit: options.time_limit,
+        };
+        let (host, name, recorded) = (Host::clone(&host), options.name.clone(), options.recorded);
+        // Joining waits for the others, so each does it in a thread of its own.
+        thread::Builder::new()
+            .name(format!("coll-join-{rank}"))
+            .spawn(move || open(meeting, Some(host), name, recorded))
+            .map_err(|error| CommError::Setup { what: format!("cannot start a thread: {error}") })
+    };
+    let joining = (0..ranks).map(join).collect::<Result<Vec<_>, CommError>>()?;
+    let joined = joining.into_iter().map(|thread| thread.join());
+    let joined = joined.map(|joined| {
+        let panicked = |_| Err(CommError::Setup { what: "a joining thread panicked".to_string() });
+        joined.unwrap_or_else(panicked)
+    });
+    joined.collect()
+}
+
+/// Joins, and makes the communicator.
+pub(crate) fn open(
+    meeting: Meeting,
+    host: Option<Host>,
+    name: String,
+    recorded: usize,
+) -> Result<Communicator, CommError> {
+    let wires = Wires::join(meeting, host)?;
+    Ok(Communicator::with_engine(Box::new(Engine::new(wires, name, recorded))))
+}
+
+type Variables = ((u32, u32), Option<String>, Option<String>);
+
+/// Rank and world, the rendezvous, the token.
+fn variables(variable: impl Fn(&str) -> Option<String>) -> Result<Variables, String> {
+    let number = |name: &str| {
+        let text = variable(name).ok_or_else(|| format!("the environment has no {name}"))?;
+        let number = text.trim().parse::<u32>();
+        number.map_err(|_| format!("the environment's {name} is `{text}`, which is no number of ranks"))
+    };
+    let place = (number("RANK")?, number("WORLD_SIZE")?);
+    let rendezvous = match (variable("MASTER_ADDR"), variable("MASTER_PORT")) {
+        (Some(host), Some(port)) => Some(format!("{}:{port}", bracketed(&host))),
+        (Some(_), None) => return Err("the environment has MASTER_ADDR and no MASTER_PORT".to_string()),
+        (None, Some(_)) => return Err("the environment has MASTER_PORT and no MASTER_ADDR".to_string()),
+        (None, None) => None,
+    };
+    Ok((place, rendezvous, variable("COLLC_TOKEN")))
+}
+
+/// An IPv6 address is bracketed before a port.
+fn bracketed(host: &str) -> String {
+    let bare = host.contains(':') && !host.starts_with('[');
+    if bare { format!("[{host}]") } else { host.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(pairs: &[(&str, &str)]) -> Result<Variables, String> {
+        variables(|name| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string()))
+    }
+
+    #[test]
+    fn launchers_variables_are_read() {
+        let found =
+            from(&[("RANK", "1"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "::1"), ("MASTER_PORT", "29500")]);
+        assert_eq!(found, Ok(((1, 4), Some("[::1]:29500".to_string()), None)));
+        let found = from(&[("RANK", "0"), ("WORLD_SIZE", "1"), ("COLLC_TOKEN", "x")]);
+        assert_eq!(found, Ok(((0, 1), None, Some("x".to_string()))));
+    }
+
+    #[test]
+    fn what_is_missing_or_no_number_is_named() {
+        assert_eq!(from(&[("WORLD_SIZE", "4")]), Err("the environment has no RANK".to_string()));
+        let half = [("RANK", "1"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "a")];
+        assert!(from(&half).unwrap_err().contains("no MASTER_PORT"));
+        assert!(from(&[("RANK", "-1"), ("WORLD_SIZE", "4")]).unwrap_err().contains("`-1`"));
+    }
+
+    #[test]
+    fn contradictions_are_refused_before_anything_is_opened() {
+        let message = |builder: Builder| builder.build().unwrap_err().to_string();
+        assert!(message(Builder::default()).contains("which rank"));
+        assert!(message(Builder::default().rank(4, 4)).contains("none of the 4 ranks"));
+        assert!(message(Builder::default().rank(0, 0)).contains("0 ranks"));
+        assert!(message(Builder::default().rank(0, 2)).contains("where do the ranks meet"));
+    }
+}

@@ -1,0 +1,241 @@
+//! What runs calls: the connections, the bound calls, and the counters that all ranks keep in step. It lives with the
+//! communicator, or with its background thread while that has something to do.
+
+use crate::comm::cache::Cache;
+use crate::comm::entry::Entry;
+use crate::comm::error::{CommError, Failure, Refusal};
+use crate::comm::record::Record;
+use crate::comm::request::{Request, What};
+use crate::comm::resolve::{Key, Resolved};
+use crate::comm::wires::Wires;
+use coll_exec::{BufferMemory, Fault};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Bytes that bound calls may hold before the oldest are forgotten.
+const CACHE_BYTES: u64 = 64 << 20;
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
+/// Runs calls, one after the other.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    /// Tells communicators of this process apart.
+    pub(crate) id: u64,
+    pub(crate) rank: u32,
+    pub(crate) world: u32,
+    pub(crate) name: String,
+    pub(crate) wires: Wires,
+    /// Time without progress after which an operation fails.
+    pub(crate) limit: Duration,
+    pub(crate) cache: Cache,
+    pub(crate) record: Record,
+    /// The number of the next collective operation.
+    operations: u64,
+    /// For each peer, messages sent and received.
+    messages: Vec<[u64; 2]>,
+    /// Splits so far.
+    pub(crate) splits: u64,
+    ended: Option<Arc<CommError>>,
+}
+
+impl Engine {
+    pub(crate) fn new(wires: Wires, name: String, recorded: usize) -> Engine {
+        let meeting = wires.meeting();
+        let (rank, world, limit) = (meeting.rank, meeting.world, meeting.time_limit);
+        log::info!("{name}: rank {rank} of {world} is connected");
+        Engine {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            rank,
+            world,
+            name,
+            wires,
+            limit,
+            cache: Cache::new(CACHE_BYTES),
+            record: Record::new(recorded),
+            operations: 0,
+            messages: Vec::new(),
+            splits: 0,
+            ended: None,
+        }
+    }
+
+    /// Runs one call.
+    #[inline]
+    pub(crate) fn run(&mut self, request: Request<'_>) -> Result<(), CommError> {
+        self.check_alive()?;
+        let mut resolved = self.resolve(request)?;
+        let place = self.place(&resolved)?;
+        self.run_at(place, resolved.memory.as_mut_slice())
+    }
+
+    /// An error if the communicator has ended.
+    #[inline]
+    pub(crate) fn check_alive(&self) -> Result<(), CommError> {
+        match &self.ended {
+            None => Ok(()),
+            Some(first) => Err(CommError::Ended { first: Arc::clone(first) }),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn resolve<'a>(&mut self, request: Request<'a>) -> Result<Resolved<'a>, CommError> {
+        request.resolve(self.rank, self.world).map_err(|(refusal, call)| self.refuse(refusal, call))
+    }
+
+    /// Where the call is bound; it is bound there if it was nowhere.
+    #[inline]
+    pub(crate) fn place(&mut self, resolved: &Resolved<'_>) -> Result<usize, CommError> {
+        match self.cache.find(resolved) {
+            Some(place) => Ok(place),
+            None => self.bind(resolved),
+        }
+    }
+
+    #[cold]
+    fn bind(&mut self, resolved: &Resolved<'_>) -> Result<usize, CommError> {
+        let entry = Entry::new(resolved, self.rank, self.world).map_err(|refusal| {
+            let words = crate::comm::words::CallWords::new(resolved, "", "");
+            self.refuse(refusal, words.text)
+        })?;
+        Ok(self.cache.insert(Box::new(entry)))
+    }
+
+    /// Runs a bound call.
+    #[inline]
+    pub(crate) fn run_at(&mut self, place: usize, memory: &mut [BufferMemory<'_>]) -> Result<(), CommError> {
+        let Some(entry) = self.cache.get_mut(place) else {
+            return self.check_alive().and(Err(CommError::Setup { what: NOT_BOUND.to_string() }));
+        };
+        if !entry.connected {
+            return self.connect_and_run(place, memory);
+        }
+        let operation = next(&mut self.operations, &mut self.messages, &entry.key);
+        let options = self.wires.begin(self.limit, operation, &entry.call);
+        let noted = self.record.begin(&entry.call, entry.key, operation);
+        match entry.bound.run(&mut self.wires, memory, options) {
+            Ok(()) => {
+                self.record.end(noted);
+                Ok(())
+            }
+            Err(error) => {
+                let call = entry.call.text.clone();
+                Err(self.fail(Failure::of_run(error, call), Some(noted)))
+            }
+        }
+    }
+
+    #[cold]
+    fn connect_and_run(&mut self, place: usize, memory: &mut [BufferMemory<'_>]) -> Result<(), CommError> {
+        self.connect(&[place])?;
+        self.run_at(place, memory)
+    }
+
+    /// Makes the links of bound calls, all at once.
+    pub(crate) fn connect(&mut self, places: &[usize]) -> Result<(), CommError> {
+        let mut links = Vec::new();
+        for &place in places {
+            if let Some(entry) = self.cache.get_mut(place).filter(|entry| !entry.connected) {
+                links.extend(entry.links());
+            }
+        }
+        links.sort_unstable();
+        links.dedup();
+        if let Err(fault) = self.wires.connect(&links, self.limit) {
+            let entry = places.first().and_then(|&place| self.cache.get_mut(place));
+            let call = entry.map_or_else(String::new, |entry| entry.call.text.clone());
+            return Err(self.fail(self.failure(call, fault), None));
+        }
+        for &place in places {
+            if let Some(entry) = self.cache.get_mut(place) {
+                entry.connected = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of an operation that begins.
+    pub(crate) fn next_operation(&mut self, key: &Key) -> u64 {
+        next(&mut self.operations, &mut self.messages, key)
+    }
+
+    pub(crate) fn failure(&self, call: String, fault: Fault) -> Failure {
+        let rank = self.rank;
+        Failure {
+            rank,
+            operation: None,
+            call,
+            schedule: None,
+            place: None,
+            other_call_of: None,
+            call_before: None,
+            fault,
+        }
+    }
+
+    /// Gives every rank a blob and takes one of each.
+    pub(crate) fn exchange(&mut self, what: &str, blob: Vec<u8>) -> Result<Vec<Vec<u8>>, CommError> {
+        self.check_alive()?;
+        let gathered = self.wires.exchange(self.limit, blob);
+        gathered.map_err(|fault| self.fail(self.failure(what.to_string(), fault), None))
+    }
+
+    /// Ends the communicator, on all ranks, with what failed.
+    #[cold]
+    pub(crate) fn fail(&mut self, mut failure: Failure, noted: Option<u64>) -> CommError {
+        if failure.other_call_of.is_some() {
+            failure.call_before = noted.and_then(|noted| self.record.before(noted));
+        }
+        let error = CommError::Failed(Arc::new(failure));
+        let words = error.to_string();
+        if let Some(noted) = noted {
+            self.record.fail(noted, words.clone());
+        }
+        self.end(error.clone(), &words);
+        error
+    }
+
+    /// Ends the communicator on all ranks.
+    pub(crate) fn end(&mut self, error: CommError, reason: &str) {
+        log::warn!("{}: {reason}", self.name);
+        if self.ended.is_none() {
+            self.ended = Some(Arc::new(error));
+            self.wires.abort(reason);
+        }
+    }
+
+    /// What a call that is refused comes back with. If the others cannot know of it, they are told.
+    #[cold]
+    pub(crate) fn refuse(&mut self, refusal: Refusal, call: String) -> CommError {
+        let rank = self.rank;
+        match refusal {
+            Refusal::Everywhere(reason) => CommError::Refused { rank, call, reason },
+            Refusal::Here(reason) => {
+                let error = CommError::Misused { rank, call, reason };
+                self.end(error.clone(), &error.to_string());
+                error
+            }
+        }
+    }
+}
+
+const NOT_BOUND: &str = "the prepared call belongs to another communicator";
+
+/// Collective operations are counted on all ranks alike; messages, which only two ranks know of, for each peer.
+#[inline]
+fn next(operations: &mut u64, messages: &mut Vec<[u64; 2]>, key: &Key) -> u64 {
+    let counter = match key.what {
+        What::Send | What::Receive => {
+            let peer = key.root as usize;
+            if messages.len() <= peer {
+                messages.resize(peer + 1, [0; 2]);
+            }
+            &mut messages[peer][usize::from(key.what == What::Receive)]
+        }
+        _ => operations,
+    };
+    let number = *counter;
+    *counter += 1;
+    number
+}

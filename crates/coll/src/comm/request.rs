@@ -1,0 +1,311 @@
+//! A call as a value: what is to be done with which buffers. Blocking, grouped, prepared and background calls all begin
+//! as one.
+
+use crate::comm::custom::{Buffer, Custom};
+use crate::comm::{Op, View, ViewMut};
+
+/// A call as a value, for [`Communicator::run`](crate::Communicator::run) and [`Group::add`](crate::Group::add). The
+/// methods of [`Communicator`](crate::Communicator) say what each does; here buffers are anything that becomes a
+/// [`View`], so that the element type may be known at run time only.
+///
+/// ```
+/// use coll::{Communicator, RedOp, Request, View, ViewMut};
+/// use coll_base::DType;
+///
+/// let mut comm = Communicator::alone()?;
+/// let (input, mut output) = (1.5f64.to_ne_bytes(), [0; 8]);
+/// comm.run(Request::all_reduce(
+///     View::new(DType::F64, &input),
+///     ViewMut::new(DType::F64, &mut output),
+///     RedOp::Sum,
+/// ))?;
+/// assert_eq!(f64::from_ne_bytes(output), 1.5);
+/// # Ok::<(), coll::CommError>(())
+/// ```
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub(crate) what: What,
+    pub(crate) input: Option<View<'a>>,
+    /// In place, the memory.
+    pub(crate) output: Option<ViewMut<'a>>,
+    pub(crate) in_place: bool,
+    pub(crate) op: Option<Op>,
+    /// The root, or the peer.
+    pub(crate) root: u32,
+    pub(crate) counts: Counts<'a>,
+    pub(crate) custom: Option<(&'a Custom, Vec<Buffer<'a>>)>,
+}
+
+/// Which operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    Barrier,
+    Broadcast,
+    Reduce,
+    AllReduce,
+    Gather,
+    Scatter,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    Scan,
+    ExScan,
+    Send,
+    Receive,
+    Custom,
+}
+
+/// Elements of each block, where blocks differ.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Counts<'a> {
+    /// All blocks are alike.
+    Even,
+    /// Known on every rank: those of block 0, 1, …
+    Shared(&'a [usize]),
+    /// Known at the root alone; none elsewhere.
+    AtRoot(Option<&'a [usize]>),
+    /// To and from each rank.
+    Pairs { send: &'a [usize], receive: &'a [usize] },
+    /// By count class.
+    Classes(&'a [u64]),
+}
+
+impl What {
+    /// The collective's name in the library, where it is one.
+    pub(crate) fn collective(self) -> Option<&'static str> {
+        Some(match self {
+            What::Barrier => "barrier",
+            What::Broadcast => "broadcast",
+            What::Reduce => "reduce",
+            What::AllReduce => "allreduce",
+            What::Gather => "gather",
+            What::Scatter => "scatter",
+            What::AllGather => "allgather",
+            What::ReduceScatter => "reduce_scatter",
+            What::AllToAll => "alltoall",
+            What::Scan => "scan",
+            What::ExScan => "exscan",
+            What::Send | What::Receive | What::Custom => return None,
+        })
+    }
+
+    /// True if it concerns two ranks only.
+    pub(crate) fn is_between_two(self) -> bool {
+        matches!(self, What::Send | What::Receive)
+    }
+
+    /// True if its buffers have a block for each rank.
+    pub(crate) fn has_blocks(self) -> bool {
+        use What::{AllGather, AllToAll, Gather, ReduceScatter, Scatter};
+        matches!(self, Gather | Scatter | AllGather | ReduceScatter | AllToAll)
+    }
+
+    pub(crate) fn has_root(self) -> bool {
+        matches!(self, What::Broadcast | What::Reduce | What::Gather | What::Scatter)
+    }
+}
+
+impl<'a> Request<'a> {
+    #[inline]
+    fn new(what: What) -> Request<'a> {
+        Request {
+            what,
+            input: None,
+            output: None,
+            in_place: false,
+            op: None,
+            root: 0,
+            counts: Counts::Even,
+            custom: None,
+        }
+    }
+
+    #[inline]
+    fn separate(what: What, input: impl Into<View<'a>>, output: impl Into<ViewMut<'a>>) -> Request<'a> {
+        Request { input: Some(input.into()), output: Some(output.into()), ..Request::new(what) }
+    }
+
+    #[inline]
+    fn in_place(what: What, memory: impl Into<ViewMut<'a>>) -> Request<'a> {
+        Request { output: Some(memory.into()), in_place: true, ..Request::new(what) }
+    }
+
+    /// See [`Communicator::barrier`](crate::Communicator::barrier).
+    pub fn barrier() -> Request<'a> {
+        Request::new(What::Barrier)
+    }
+
+    /// See [`Communicator::broadcast`](crate::Communicator::broadcast).
+    pub fn broadcast(data: impl Into<ViewMut<'a>>, root: u32) -> Request<'a> {
+        Request { root, ..Request::in_place(What::Broadcast, data) }
+    }
+
+    /// See [`Communicator::reduce`](crate::Communicator::reduce).
+    pub fn reduce<O: Into<ViewMut<'a>>>(
+        input: impl Into<View<'a>>,
+        output: Option<O>,
+        op: impl Into<Op>,
+        root: u32,
+    ) -> Request<'a> {
+        Request {
+            input: Some(input.into()),
+            output: output.map(Into::into),
+            op: Some(op.into()),
+            root,
+            ..Request::new(What::Reduce)
+        }
+    }
+
+    /// See [`Communicator::all_reduce`](crate::Communicator::all_reduce).
+    #[inline]
+    pub fn all_reduce(
+        input: impl Into<View<'a>>,
+        output: impl Into<ViewMut<'a>>,
+        op: impl Into<Op>,
+    ) -> Request<'a> {
+        Request { op: Some(op.into()), ..Request::separate(What::AllReduce, input, output) }
+    }
+
+    /// See [`Communicator::all_reduce_in_place`](crate::Communicator::all_reduce_in_place).
+    #[inline]
+    pub fn all_reduce_in_place(data: impl Into<ViewMut<'a>>, op: impl Into<Op>) -> Request<'a> {
+        Request { op: Some(op.into()), ..Request::in_place(What::AllReduce, data) }
+    }
+
+    /// See [`Communicator::gather`](crate::Communicator::gather).
+    pub fn gather<O: Into<ViewMut<'a>>>(mine: impl Into<View<'a>>, all: Option<O>, root: u32) -> Request<'a> {
+        let (input, output) = (Some(mine.into()), all.map(Into::into));
+        Request { input, output, root, ..Request::new(What::Gather) }
+    }
+
+    /// See [`Communicator::gather_v`](crate::Communicator::gather_v).
+    pub fn gather_v<O: Into<ViewMut<'a>>>(
+        mine: impl Into<View<'a>>,
+        all: Option<(O, &'a [usize])>,
+        root: u32,
+    ) -> Request<'a> {
+        let (all, counts) = all.unzip();
+        Request { counts: Counts::AtRoot(counts), ..Request::gather(mine, all, root) }
+    }
+
+    /// See [`Communicator::scatter`](crate::Communicator::scatter).
+    pub fn scatter<I: Into<View<'a>>>(
+        all: Option<I>,
+        mine: impl Into<ViewMut<'a>>,
+        root: u32,
+    ) -> Request<'a> {
+        let (input, output) = (all.map(Into::into), Some(mine.into()));
+        Request { input, output, root, ..Request::new(What::Scatter) }
+    }
+
+    /// See [`Communicator::scatter_v`](crate::Communicator::scatter_v).
+    pub fn scatter_v<I: Into<View<'a>>>(
+        all: Option<(I, &'a [usize])>,
+        mine: impl Into<ViewMut<'a>>,
+        root: u32,
+    ) -> Request<'a> {
+        let (all, counts) = all.unzip();
+        Request { counts: Counts::AtRoot(counts), ..Request::scatter(all, mine, root) }
+    }
+
+    /// See [`Communicator::all_gather`](crate::Communicator::all_gather).
+    pub fn all_gather(mine: impl Into<View<'a>>, all: impl Into<ViewMut<'a>>) -> Request<'a> {
+        Request::separate(What::AllGather, mine, all)
+    }
+
+    /// See [`Communicator::all_gather_in_place`](crate::Communicator::all_gather_in_place).
+    pub fn all_gather_in_place(all: impl Into<ViewMut<'a>>) -> Request<'a> {
+        Request::in_place(What::AllGather, all)
+    }
+
+    /// See [`Communicator::all_gather_v`](crate::Communicator::all_gather_v).
+    pub fn all_gather_v(
+        mine: impl Into<View<'a>>,
+        all: impl Into<ViewMut<'a>>,
+        counts: &'a [usize],
+    ) -> Request<'a> {
+        Request { counts: Counts::Shared(counts), ..Request::all_gather(mine, all) }
+    }
+
+    /// See [`Communicator::reduce_scatter`](crate::Communicator::reduce_scatter).
+    pub fn reduce_scatter(
+        all: impl Into<View<'a>>,
+        mine: impl Into<ViewMut<'a>>,
+        op: impl Into<Op>,
+    ) -> Request<'a> {
+        Request { op: Some(op.into()), ..Request::separate(What::ReduceScatter, all, mine) }
+    }
+
+    /// See [`Communicator::reduce_scatter_in_place`](crate::Communicator::reduce_scatter_in_place).
+    pub fn reduce_scatter_in_place(all: impl Into<ViewMut<'a>>, op: impl Into<Op>) -> Request<'a> {
+        Request { op: Some(op.into()), ..Request::in_place(What::ReduceScatter, all) }
+    }
+
+    /// See [`Communicator::reduce_scatter_v`](crate::Communicator::reduce_scatter_v).
+    pub fn reduce_scatter_v(
+        all: impl Into<View<'a>>,
+        mine: impl Into<ViewMut<'a>>,
+        op: impl Into<Op>,
+        counts: &'a [usize],
+    ) -> Request<'a> {
+        Request { counts: Counts::Shared(counts), ..Request::reduce_scatter(all, mine, op) }
+    }
+
+    /// See [`Communicator::all_to_all`](crate::Communicator::all_to_all).
+    pub fn all_to_all(input: impl Into<View<'a>>, output: impl Into<ViewMut<'a>>) -> Request<'a> {
+        Request::separate(What::AllToAll, input, output)
+    }
+
+    /// See [`Communicator::all_to_all_v`](crate::Communicator::all_to_all_v).
+    pub fn all_to_all_v(
+        input: impl Into<View<'a>>,
+        send: &'a [usize],
+        output: impl Into<ViewMut<'a>>,
+        receive: &'a [usize],
+    ) -> Request<'a> {
+        Request { counts: Counts::Pairs { send, receive }, ..Request::all_to_all(input, output) }
+    }
+
+    /// See [`Communicator::scan`](crate::Communicator::scan).
+    pub fn scan(
+        input: impl Into<View<'a>>,
+        output: impl Into<ViewMut<'a>>,
+        op: impl Into<Op>,
+    ) -> Request<'a> {
+        Request { op: Some(op.into()), ..Request::separate(What::Scan, input, output) }
+    }
+
+    /// See [`Communicator::exscan`](crate::Communicator::exscan).
+    pub fn exscan(
+        input: impl Into<View<'a>>,
+        output: impl Into<ViewMut<'a>>,
+        op: impl Into<Op>,
+    ) -> Request<'a> {
+        Request { op: Some(op.into()), ..Request::separate(What::ExScan, input, output) }
+    }
+
+    /// See [`Communicator::send`](crate::Communicator::send).
+    pub fn send(data: impl Into<View<'a>>, to: u32) -> Request<'a> {
+        Request { input: Some(data.into()), root: to, ..Request::new(What::Send) }
+    }
+
+    /// See [`Communicator::receive`](crate::Communicator::receive).
+    pub fn receive(data: impl Into<ViewMut<'a>>, from: u32) -> Request<'a> {
+        Request { output: Some(data.into()), root: from, ..Request::new(What::Receive) }
+    }
+
+    /// See [`Communicator::run_custom`](crate::Communicator::run_custom).
+    pub fn custom(
+        custom: &'a Custom,
+        counts: &'a [u64],
+        buffers: Vec<Buffer<'a>>,
+        op: Option<Op>,
+    ) -> Request<'a> {
+        Request {
+            op,
+            counts: Counts::Classes(counts),
+            custom: Some((custom, buffers)),
+            ..Request::new(What::Custom)
+        }
+    }
+}

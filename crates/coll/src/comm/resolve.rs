@@ -1,0 +1,355 @@
+//! From a request to what is looked up and run: checks everything that can be known without the other ranks, before
+//! anything is sent, and allocates nothing.
+
+use crate::comm::custom::{Buffer, Custom};
+use crate::comm::error::Refusal;
+use crate::comm::request::{Counts, Request, What};
+use crate::comm::{Op, View, ViewMut};
+use coll_base::DType;
+use coll_exec::{BufferMemory, Placement};
+use std::hash::Hasher;
+
+/// What bound plans are kept by: calls with equal keys (and equal counts, of which it holds a hash) run the same bound plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) what: What,
+    pub(crate) dtype: DType,
+    pub(crate) in_place: bool,
+    /// `count` is a hash of counts.
+    pub(crate) unequal: bool,
+    /// Root or peer.
+    pub(crate) root: u32,
+    /// Tells equal calls of one group apart, which run at the same time.
+    pub(crate) copy: u32,
+    /// See [`Op::id`]; 0 without one.
+    pub(crate) op: u64,
+    /// Elements of a block.
+    pub(crate) count: u64,
+    /// The custom schedule's number; 0 for the library's.
+    pub(crate) custom: u64,
+}
+
+/// A request that this rank can carry out.
+#[derive(Debug)]
+pub(crate) struct Resolved<'a> {
+    pub(crate) key: Key,
+    pub(crate) counts: Counts<'a>,
+    /// Elements of this rank's own block.
+    pub(crate) own: u64,
+    pub(crate) op: Option<Op>,
+    pub(crate) custom: Option<&'a Custom>,
+    pub(crate) memory: Memories<'a>,
+}
+
+/// The buffers, in the contract's order. Up to two need no allocation.
+#[derive(Debug)]
+pub(crate) enum Memories<'a> {
+    Few([BufferMemory<'a>; 2], usize),
+    Many(Vec<BufferMemory<'a>>),
+}
+
+impl<'a> Memories<'a> {
+    #[inline]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [BufferMemory<'a>] {
+        match self {
+            Memories::Few(both, used) => &mut both[..*used],
+            Memories::Many(all) => all,
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[BufferMemory<'a>] {
+        match self {
+            Memories::Few(both, used) => &both[..*used],
+            Memories::Many(all) => all,
+        }
+    }
+
+    pub(crate) fn placements(&self) -> impl Iterator<Item = Placement> {
+        self.as_slice().iter().map(|memory| match memory {
+            BufferMemory::Separate { .. } => Placement::Separate,
+            BufferMemory::InPlace(_) => Placement::InPlace,
+        })
+    }
+}
+
+/// Elements of a block, and of this rank's own.
+struct Sizes {
+    count: u64,
+    own: u64,
+    unequal: bool,
+}
+
+impl<'a> Request<'a> {
+    /// Checks the request on this rank. The refusal comes with the call in words.
+    pub(crate) fn resolve(self, rank: u32, world: u32) -> Result<Resolved<'a>, (Refusal, String)> {
+        let checked = self.dtype().and_then(|dtype| Ok((dtype, self.sizes(rank, world)?)));
+        let (dtype, Sizes { count, own, unequal }) = match checked {
+            Ok(checked) => checked,
+            Err(refusal) => return Err((refusal, self.describe())),
+        };
+        let key = Key {
+            what: self.what,
+            dtype,
+            in_place: self.in_place,
+            unequal,
+            root: self.root,
+            copy: 0,
+            op: self.op.as_ref().map_or(0, Op::id),
+            count,
+            custom: self.custom.as_ref().map_or(0, |(custom, _)| custom.id()),
+        };
+        let counts = self.counts;
+        let (what, root) = (self.what, self.root);
+        let (custom, memory) = match self.custom {
+            Some((custom, buffers)) => {
+                (Some(custom), Memories::Many(buffers.into_iter().map(Buffer::into_memory).collect()))
+            }
+            None => (None, memories(what, self.input, self.output, self.in_place, rank, root)),
+        };
+        Ok(Resolved { key, counts, own, op: self.op, custom, memory })
+    }
+
+    /// The one element type of all buffers.
+    #[inline]
+    fn dtype(&self) -> Result<DType, Refusal> {
+        if let Some((_, buffers)) = &self.custom {
+            let mut dtypes = buffers.iter().flat_map(Buffer::dtypes);
+            // A collective without buffers has no elements either.
+            let first = dtypes.next().unwrap_or(DType::U8);
+            return match dtypes.find(|&dtype| dtype != first) {
+                Some(other) => Err(two_types(first, other)),
+                None => Ok(first),
+            };
+        }
+        match (self.input, &self.output) {
+            (Some(input), Some(output)) if input.dtype != output.dtype => {
+                Err(two_types(input.dtype, output.dtype))
+            }
+            (Some(input), _) => Ok(input.dtype),
+            (None, Some(output)) => Ok(output.dtype),
+            (None, None) => Ok(DType::U8),
+        }
+    }
+
+    #[inline]
+    fn sizes(&self, rank: u32, world: u32) -> Result<Sizes, Refusal> {
+        let n = u64::from(world);
+        let even = |count| Ok(Sizes { count, own: count, unequal: false });
+        if self.what.has_root() && self.root >= world {
+            let reason = format!("root {} is no rank; ranks are 0..={}", self.root, world - 1);
+            return Err(Refusal::Everywhere(reason));
+        }
+        match self.what {
+            What::Barrier => even(0),
+            What::Broadcast => even(self.written("the data")?),
+            What::AllReduce | What::Scan | What::ExScan => self.alike().and_then(even),
+            What::Reduce => {
+                let count = self.read("the input")?;
+                if rank == self.root {
+                    same("the output", self.written("the output")?, count, "as many as the input")?;
+                }
+                even(count)
+            }
+            What::Gather | What::Scatter => self.rooted_sizes(rank, n),
+            What::AllGather | What::ReduceScatter => self.scattered_sizes(rank, n),
+            What::AllToAll => self.exchanged_sizes(rank, n),
+            What::Send => self.peer(rank, world).and_then(|()| even(self.read("the data")?)),
+            What::Receive => self.peer(rank, world).and_then(|()| even(self.written("the data")?)),
+            What::Custom => {
+                let Counts::Classes(counts) = self.counts else { return even(0) };
+                let mut hasher = rustc_hash::FxHasher::default();
+                hash_counts(&mut hasher, counts.iter().copied());
+                if let Some((_, buffers)) = &self.custom {
+                    buffers.iter().for_each(|buffer| hasher.write_u8(buffer.is_in_place().into()));
+                }
+                Ok(Sizes { count: hasher.finish(), own: 0, unequal: true })
+            }
+        }
+    }
+
+    /// Input and output of equal length, or one memory.
+    #[inline]
+    fn alike(&self) -> Result<u64, Refusal> {
+        let count = self.written("the output")?;
+        if !self.in_place {
+            same("the output", count, self.read("the input")?, "as many as the input")?;
+        }
+        Ok(count)
+    }
+
+    /// One block on each rank, and all of them at the root.
+    fn rooted_sizes(&self, rank: u32, n: u64) -> Result<Sizes, Refusal> {
+        let gathers = self.what == What::Gather;
+        let own = if gathers { self.read("this rank's block")? } else { self.written("this rank's block")? };
+        let at_root = rank == self.root;
+        let all = match at_root {
+            false => None,
+            true if gathers => Some(self.written("the output")?),
+            true => Some(self.read("the input")?),
+        };
+        let name = if gathers { "the output" } else { "the input" };
+        match (self.counts, all) {
+            (Counts::AtRoot(counts), all) => {
+                if let (Some(all), Some(counts)) = (all, counts) {
+                    check_counts(name, all, counts, rank, own, n)?;
+                }
+                let mut hasher = rustc_hash::FxHasher::default();
+                hash_counts(&mut hasher, counts.filter(|_| at_root).unwrap_or(&[]).iter().map(|&c| c as u64));
+                hasher.write_u64(own);
+                Ok(Sizes { count: hasher.finish(), own, unequal: true })
+            }
+            (_, Some(all)) => {
+                let due = own.checked_mul(n).ok_or_else(|| too_many(own, n))?;
+                same(name, all, due, &format!("{own} for each of {n} ranks"))?;
+                Ok(Sizes { count: own, own, unequal: false })
+            }
+            (_, None) => Ok(Sizes { count: own, own, unequal: false }),
+        }
+    }
+
+    /// All blocks on every rank, and one of them that is the rank's own.
+    fn scattered_sizes(&self, rank: u32, n: u64) -> Result<Sizes, Refusal> {
+        let gathers = self.what == What::AllGather;
+        let (all, own, name) = match (self.in_place, gathers) {
+            (true, _) => (self.written("the memory")?, None, "the memory"),
+            (false, true) => {
+                (self.written("the output")?, Some(self.read("this rank's block")?), "the output")
+            }
+            (false, false) => {
+                (self.read("the input")?, Some(self.written("this rank's block")?), "the input")
+            }
+        };
+        if let Counts::Shared(counts) = self.counts {
+            let own = own.or(counts.get(rank as usize).map(|&count| count as u64)).unwrap_or(0);
+            check_counts(name, all, counts, rank, own, n)?;
+            let mut hasher = rustc_hash::FxHasher::default();
+            hash_counts(&mut hasher, counts.iter().map(|&count| count as u64));
+            return Ok(Sizes { count: hasher.finish(), own, unequal: true });
+        }
+        let own = match own {
+            Some(own) => own,
+            None if all.is_multiple_of(n) => all / n,
+            None => return Err(Refusal::Here(uneven(name, all, n))),
+        };
+        let due = own.checked_mul(n).ok_or_else(|| too_many(own, n))?;
+        same(name, all, due, &format!("{own} for each of {n} ranks"))?;
+        Ok(Sizes { count: own, own, unequal: false })
+    }
+
+    fn exchanged_sizes(&self, rank: u32, n: u64) -> Result<Sizes, Refusal> {
+        let (input, output) = (self.read("the input")?, self.written("the output")?);
+        let Counts::Pairs { send, receive } = self.counts else {
+            same("the output", output, input, "as many as the input")?;
+            if !input.is_multiple_of(n) {
+                return Err(Refusal::Here(uneven("the input", input, n)));
+            }
+            return Ok(Sizes { count: input / n, own: input / n, unequal: false });
+        };
+        let own = |counts: &[usize]| counts.get(rank as usize).map_or(0, |&count| count as u64);
+        check_counts("the input", input, send, rank, own(send), n)?;
+        check_counts("the output", output, receive, rank, own(receive), n)?;
+        if own(send) != own(receive) {
+            let (sent, received) = (own(send), own(receive));
+            return Err(Refusal::Here(format!(
+                "this rank sends itself {sent} elements and is to receive {received} from itself"
+            )));
+        }
+        let mut hasher = rustc_hash::FxHasher::default();
+        hash_counts(&mut hasher, send.iter().chain(receive).map(|&count| count as u64));
+        Ok(Sizes { count: hasher.finish(), own: own(send), unequal: true })
+    }
+
+    fn peer(&self, rank: u32, world: u32) -> Result<(), Refusal> {
+        let peer = self.root;
+        if peer >= world {
+            let reason = format!("rank {peer} does not exist; ranks are 0..={}", world - 1);
+            return Err(Refusal::Everywhere(reason));
+        }
+        if peer == rank {
+            let reason = "a rank neither sends to nor receives from itself; copy the elements".to_string();
+            return Err(Refusal::Everywhere(reason));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&self, name: &str) -> Result<u64, Refusal> {
+        let Some(view) = &self.input else { return Err(Refusal::Here(format!("{name} is not given"))) };
+        view.elements().ok_or_else(|| broken_element(name, view.dtype, view.bytes.len()))
+    }
+
+    #[inline]
+    fn written(&self, name: &str) -> Result<u64, Refusal> {
+        let Some(view) = &self.output else { return Err(Refusal::Here(format!("{name} is not given"))) };
+        view.elements().ok_or_else(|| broken_element(name, view.dtype, view.bytes.len()))
+    }
+}
+
+/// Buffers as the contract has them.
+#[inline]
+pub(crate) fn memories<'a>(
+    what: What,
+    input: Option<View<'a>>,
+    output: Option<ViewMut<'a>>,
+    in_place: bool,
+    rank: u32,
+    root: u32,
+) -> Memories<'a> {
+    let none = || BufferMemory::InPlace(&mut []);
+    let input = input.map_or(&[][..], |view| view.bytes);
+    let output = output.map_or(&mut [][..], |view| view.bytes);
+    let one = |memory| Memories::Few([memory, none()], 1);
+    if in_place {
+        return one(BufferMemory::InPlace(output));
+    }
+    match what {
+        What::Barrier => Memories::Few([none(), none()], 0),
+        What::AllToAll => Memories::Few([BufferMemory::input(input), BufferMemory::output(output)], 2),
+        // What a rank is not promised is left alone.
+        What::Reduce | What::Gather if rank != root => one(BufferMemory::input(input)),
+        What::ExScan if rank == 0 => one(BufferMemory::input(input)),
+        What::Scatter if rank != root => one(BufferMemory::output(output)),
+        _ => one(BufferMemory::Separate { input, output }),
+    }
+}
+
+/// Counts of `n` blocks that lie in a buffer of `all` elements; this rank's block is given with `own`.
+fn check_counts(name: &str, all: u64, counts: &[usize], rank: u32, own: u64, n: u64) -> Result<(), Refusal> {
+    if counts.len() as u64 != n {
+        let reason = format!("{} counts are given for {n} ranks", counts.len());
+        return Err(Refusal::Here(reason));
+    }
+    let sum = counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count as u64));
+    let Some(due) = sum else { return Err(Refusal::Here("the counts add up to more than 2^64".into())) };
+    same(name, all, due, "what the counts add up to")?;
+    let listed = counts[rank as usize] as u64;
+    same("this rank's block", own, listed, "what its count says")
+}
+
+#[inline]
+fn same(name: &str, found: u64, due: u64, why: &str) -> Result<(), Refusal> {
+    if found == due {
+        return Ok(());
+    }
+    Err(Refusal::Here(format!("{name} has {found} elements, and must have {due}: {why}")))
+}
+
+fn two_types(one: DType, other: DType) -> Refusal {
+    Refusal::Here(format!("buffers of {one} and of {other}; all buffers of a call have one element type"))
+}
+
+fn uneven(name: &str, all: u64, n: u64) -> String {
+    format!("{name} has {all} elements, which do not divide into {n} equal blocks")
+}
+
+fn too_many(own: u64, n: u64) -> Refusal {
+    Refusal::Here(format!("{n} blocks of {own} elements are more than 64 bits can count"))
+}
+
+fn broken_element(name: &str, dtype: DType, bytes: usize) -> Refusal {
+    Refusal::Here(format!("{name} has {bytes} bytes, which are no whole number of {dtype}"))
+}
+
+fn hash_counts(hasher: &mut rustc_hash::FxHasher, counts: impl Iterator<Item = u64>) {
+    counts.for_each(|count| hasher.write_u64(count));
+}

@@ -1,0 +1,158 @@
+//! New communicators out of an old one.
+
+use crate::comm::builder::open;
+use crate::comm::engine::Engine;
+use crate::comm::wires::{Host, Meeting};
+use crate::comm::{CommError, Communicator};
+use coll_tcp::{Rendezvous, Token};
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs, UdpSocket};
+
+/// What a rank says of itself when a communicator is split.
+#[derive(Debug, Serialize, Deserialize)]
+struct Wish {
+    color: Option<u64>,
+    key: i64,
+    rank: u32,
+}
+
+/// What the first rank of a new communicator offers the others of it.
+#[derive(Debug, Serialize, Deserialize)]
+enum Offer {
+    /// It is the first of none.
+    None,
+    Here {
+        address: String,
+        token: String,
+    },
+    Failed(String),
+}
+
+impl Communicator {
+    /// Splits the ranks by `color`: those with equal colours make a new communicator, in which they are numbered by `key`,
+    /// and by their rank here where keys are equal. Without a colour a rank takes part in the call and gets none.
+    ///
+    /// A collective call of all ranks. The new communicators have connections of their own, and nothing to do with this one
+    /// or each other: if one fails, the others go on, unless they lose a rank too.
+    ///
+    /// # Errors
+    /// If a rank is lost in between, this communicator has ended. If the new one cannot be made, this one goes on.
+    pub fn split(&mut self, color: Option<u64>, key: i64) -> Result<Option<Communicator>, CommError> {
+        self.engine().split(color, key)
+    }
+
+    /// A communicator of the same ranks, with connections of its own: for a part of a program that shall not get between the
+    /// calls of another. A collective call of all ranks.
+    pub fn duplicate(&mut self) -> Result<Communicator, CommError> {
+        let made = self.split(Some(0), self.rank().into())?;
+        Ok(made.expect("invariant: a rank with a colour is in a new communicator"))
+    }
+
+    /// A communicator of some ranks, numbered as they are listed. A collective call of all ranks, with the same list on
+    /// each; a rank that is not listed gets none.
+    pub fn subgroup(&mut self, ranks: &[u32]) -> Result<Option<Communicator>, CommError> {
+        let (rank, world) = (self.rank(), self.world());
+        let call = || "subgroup".to_string();
+        let mut sorted = ranks.to_vec();
+        sorted.sort_unstable();
+        let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        if let Some(&outside) = ranks.iter().find(|&&listed| listed >= world) {
+            let reason = format!("rank {outside} is listed; ranks are 0..={}", world - 1);
+            return Err(CommError::Refused { rank, call: call(), reason });
+        }
+        if let Some(twice) = twice {
+            return Err(CommError::Refused {
+                rank,
+                call: call(),
+                reason: format!("rank {twice} is listed twice"),
+            });
+        }
+        let place = ranks.iter().position(|&listed| listed == rank);
+        self.split(place.map(|_| 0), place.map_or(0, |place| place as i64))
+    }
+}
+
+impl Engine {
+    fn split(&mut self, color: Option<u64>, key: i64) -> Result<Option<Communicator>, CommError> {
+        self.splits += 1;
+        let what = format!("split {}", self.splits);
+        let wishes: Vec<Wish> = self.share(&what, &Wish { color, key, rank: self.rank })?;
+        let mut mine: Vec<&Wish> =
+            wishes.iter().filter(|wish| color.is_some() && wish.color == color).collect();
+        mine.sort_by_key(|wish| (wish.key, wish.rank));
+        let first = mine.first().map(|wish| wish.rank);
+        let (host, offer) = match first == Some(self.rank) && mine.len() > 1 {
+            false => (None, Offer::None),
+            true => match self.host() {
+                Ok((host, address, token)) => (Some(Host::new(host.into())), Offer::Here { address, token }),
+                Err(reason) => (None, Offer::Failed(reason)),
+            },
+        };
+        let mut offers: Vec<Offer> = self.share(&what, &offer)?;
+        let Some(first) = first else { return Ok(None) };
+        let rank = mine.iter().position(|wish| wish.rank == self.rank);
+        let rank = rank.expect("invariant: a rank is among those of its own colour") as u32;
+        let world = mine.len() as u32;
+        let (address, token) = match offers.swap_remove(first as usize) {
+            Offer::Here { address, token } => (address, token),
+            Offer::None if world == 1 => (String::new(), String::new()),
+            Offer::None => {
+                let what = format!("{what}: rank {first} offers no place to meet");
+                return Err(CommError::Setup { what });
+            }
+            Offer::Failed(reason) => {
+                let what = format!("{what}: rank {first} can offer no place to meet: {reason}");
+                return Err(CommError::Setup { what });
+            }
+        };
+        let job = format!("{}/{}", self.wires.meeting().job, self.splits);
+        let name = format!("{}/{}.{}", self.name, self.splits, color.unwrap_or(0));
+        let meeting = Meeting { rank, world, address, token, job, time_limit: self.limit };
+        open(meeting, host, name, self.record.capacity()).map(Some)
+    }
+
+    /// A rendezvous for a new communicator, where the others can reach it.
+    fn host(&self) -> Result<(Rendezvous, String, String), String> {
+        let token = Token::random().map_err(|error| error.to_string())?.reveal().to_string();
+        let ip = own_ip(&self.wires.meeting().address);
+        let bound = match ip.is_loopback() {
+            true => Rendezvous::bind(&format!("{ip}:0"), token.as_str()),
+            // Reachable by whatever way the others come.
+            false if ip.is_ipv6() => Rendezvous::bind("[::]:0", token.as_str()),
+            false => Rendezvous::bind("0.0.0.0:0", token.as_str()),
+        };
+        let host = bound.map_err(|error| error.to_string())?;
+        let address = std::net::SocketAddr::new(ip, host.address().port()).to_string();
+        Ok((host, address, token))
+    }
+
+    /// Gives every rank a value and takes one of each.
+    fn share<V: Serialize + for<'v> Deserialize<'v>>(
+        &mut self,
+        what: &str,
+        value: &V,
+    ) -> Result<Vec<V>, CommError> {
+        let blob = serde_json::to_vec(value).expect("invariant: it is plain data");
+        let blobs = self.exchange(what, blob)?;
+        let read = |(rank, blob): (usize, &Vec<u8>)| {
+            serde_json::from_slice(blob).map_err(|error| CommError::Setup {
+                what: format!(
+                    "{what}: rank {rank} says what cannot be read ({error}); is it in the same call?"
+                ),
+            })
+        };
+        blobs.iter().enumerate().map(read).collect()
+    }
+}
+
+/// The address of this machine from which `address` is reached. No packet is sent to find it.
+fn own_ip(address: &str) -> IpAddr {
+    let of = |peer: std::net::SocketAddr| {
+        let any = if peer.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(peer)?;
+        socket.local_addr().map(|address| address.ip())
+    };
+    let peers = address.to_socket_addrs().into_iter().flatten();
+    peers.filter_map(|peer| of(peer).ok()).next().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}

@@ -1,0 +1,136 @@
+//! Proved plans of this process, shared by its communicators: ranks that are threads prove each schedule once.
+
+use crate::comm::error::Refusal;
+use crate::{Options, Outcome, RankOutcome, Source, compile_rank, prove};
+use coll_plan::Plan;
+use coll_sema::Instance;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Up to so many ranks the whole plan is made and proved: that takes milliseconds.
+pub(crate) const WHOLE_RANKS_MAX: u32 = 64;
+
+/// What a slice cannot tell is asked of the whole on at most so many ranks.
+const SMALL_RANKS_MAX: u32 = 16;
+
+/// Plans that are kept; beyond, all are forgotten, and those in use live on with their users.
+const KEPT_MAX: usize = 256;
+
+/// A plan, and what is known of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    /// The whole, or the rank's slice of it.
+    pub(crate) plan: Arc<Plan>,
+    /// The whole plan's hash, or the schedule's name and parameters where the whole was never made. Equal on all ranks.
+    pub(crate) identity: Arc<str>,
+    /// Operands stay in rank order.
+    pub(crate) ordered: bool,
+    /// Only blocks of equal size are served.
+    pub(crate) equal_blocks_only: bool,
+}
+
+/// Why there is no plan.
+pub(crate) enum NoPlan {
+    /// The schedule is not for this many ranks.
+    DoesNotApply(String),
+    /// It is wrong.
+    Wrong(String),
+}
+
+impl From<NoPlan> for Refusal {
+    fn from(no_plan: NoPlan) -> Refusal {
+        match no_plan {
+            NoPlan::DoesNotApply(reason) | NoPlan::Wrong(reason) => Refusal::Everywhere(reason),
+        }
+    }
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Name {
+    collective: String,
+    schedule: String,
+    ranks: u32,
+    root: u32,
+}
+
+static KEPT: Mutex<Option<HashMap<Name, Stored>>> = Mutex::new(None);
+
+/// The plan of a library schedule, with its parameters as they are declared.
+pub(crate) fn library(
+    collective: &str,
+    schedule: &str,
+    ranks: u32,
+    root: u32,
+    rank: u32,
+    must_be_ordered: bool,
+) -> Result<Stored, NoPlan> {
+    let name = Name { collective: collective.into(), schedule: schedule.into(), ranks, root };
+    let whole = ranks <= WHOLE_RANKS_MAX || must_be_ordered;
+    if whole {
+        let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stored) = kept.as_ref().and_then(|kept| kept.get(&name)) {
+            return Ok(stored.clone());
+        }
+    }
+    let source = Source::builtin(collective, schedule)
+        .ok_or_else(|| NoPlan::DoesNotApply(format!("the library has no {collective}.{schedule}")))?;
+    let at = source.schedules().iter().position(|info| info.name == schedule);
+    let at = at.ok_or_else(|| NoPlan::Wrong(format!("its file does not declare `{schedule}`")))?;
+    let instance = Instance { ranks, root, params: Vec::new() };
+    if !whole {
+        return one_rank(&source, at, &instance, rank);
+    }
+    let stored = proved(&source, at, &instance)?;
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = kept.get_or_insert_default();
+    if kept.len() >= KEPT_MAX {
+        kept.clear();
+    }
+    kept.insert(name, stored.clone());
+    Ok(stored)
+}
+
+/// Proves a schedule and its plan.
+pub(crate) fn proved(source: &Source, schedule: usize, instance: &Instance) -> Result<Stored, NoPlan> {
+    match prove(source, schedule, instance, &Options::default()) {
+        Outcome::DoesNotApply { reason, .. } => Err(NoPlan::DoesNotApply(reason)),
+        Outcome::Wrong(diagnostics) => Err(wrong(&diagnostics)),
+        Outcome::Right(proved) => Ok(Stored {
+            identity: coll_plan::hash(&proved.plan).into(),
+            ordered: proved.properties.ordered,
+            equal_blocks_only: proved.properties.equal_blocks_only.is_some(),
+            plan: Arc::new(proved.plan),
+        }),
+    }
+}
+
+/// One rank's slice. It says nothing of order, so it is not taken where that matters; whether only equal blocks are served
+/// is seen on the largest small rank count that the schedule is for.
+pub(crate) fn one_rank(
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+    rank: u32,
+) -> Result<Stored, NoPlan> {
+    let small = (1..=SMALL_RANKS_MAX).rev().find_map(|ranks| {
+        let small = Instance { ranks, root: instance.root % ranks, params: instance.params.clone() };
+        proved(source, schedule, &small).ok()
+    });
+    match compile_rank(source, schedule, instance, rank, &Options::default()) {
+        RankOutcome::DoesNotApply { reason, .. } => Err(NoPlan::DoesNotApply(reason)),
+        RankOutcome::Wrong(diagnostics) => Err(wrong(&diagnostics)),
+        RankOutcome::Right(planned) => Ok(Stored {
+            // Some ranks may cut theirs from the whole and others not, so the hash of the whole is no common name.
+            identity: format!("{} {:?} {:?}", planned.plan.name, planned.plan.params, planned.plan.root)
+                .into(),
+            ordered: false,
+            equal_blocks_only: small.is_none_or(|small| small.equal_blocks_only),
+            plan: Arc::new(planned.plan),
+        }),
+    }
+}
+
+fn wrong(diagnostics: &[coll_base::Diagnostic]) -> NoPlan {
+    let first = diagnostics.iter().find(|diagnostic| diagnostic.is_error());
+    NoPlan::Wrong(first.map_or_else(String::new, |error| format!("{}: {}", error.code, error.message)))
+}
