@@ -1,9 +1,13 @@
 //! The command line, as clap reads it.
 
+mod bench;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coll::{Bytes, RankCounts};
 use coll_base::DType;
 use std::path::PathBuf;
+
+pub(crate) use bench::{BenchArgs, BenchFormat};
 
 const EXIT_CODES: &str = "Exit codes: 0 all is well; 1 what was checked is wrong, or a run failed or gave wrong elements; \
                           2 the input, the options or the output cannot be used; 130 interrupted.";
@@ -39,9 +43,14 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Say which schedule an operation takes at a size, what each would take, and why
     ExplainChoice(ExplainChoiceArgs),
+    /// Time operations over a range of sizes, with nccl-tests' options and table
+    Bench(BenchArgs),
     /// One rank of `run`, started by it
     #[command(hide = true, name = "__rank")]
     Rank,
+    /// One rank of `bench` or `tune`, started by it
+    #[command(hide = true, name = "__bench_rank")]
+    BenchRank,
 }
 
 /// How to print.
@@ -339,7 +348,7 @@ fn operator_value(text: &str) -> Result<(String, f64), String> {
     }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
         _ => Err(format!("`{text}` is no time limit; write seconds, more than 0 and at most 86400")),

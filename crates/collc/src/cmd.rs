@@ -1,5 +1,6 @@
 //! The commands, one file each. A command gives its exit code, or the failure that kept it from an answer.
 
+pub(crate) mod bench;
 pub(crate) mod check;
 mod choice;
 pub(crate) mod compile;

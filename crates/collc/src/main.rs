@@ -7,6 +7,7 @@ mod args;
 mod cmd;
 mod failure;
 mod output;
+mod processes;
 mod render;
 
 use args::{Cli, Command};
@@ -27,6 +28,8 @@ fn main() -> ExitCode {
         Command::Explain(args) => cmd::explain::run(&args),
         Command::ExplainChoice(args) => cmd::explain_choice::run(&args),
         Command::Rank => cmd::run::rank(),
+        Command::Bench(args) => cmd::bench::run(&args),
+        Command::BenchRank => cmd::bench::rank(),
     };
     match done {
         Ok(code) => code,

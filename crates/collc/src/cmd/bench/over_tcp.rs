@@ -1,0 +1,273 @@
+//! Plans over TCP: each cell's schedule is chosen, proved and bound on each rank, and run over connections that are made
+//! once.
+
+use super::pattern::{self, Pattern};
+use super::settings::{Cell, Settings};
+use super::subject::{Prepared, Subject};
+use crate::failure::Failure;
+use coll::Outcome;
+use coll::select::{Candidate, Chooser, Question};
+use coll_base::Fraction;
+use coll_contract::{BufferRole, Contract};
+use coll_cost::{Layout, Tuning};
+use coll_exec::{Binding, Bound, BufferMemory, Link, Placement, RunOptions};
+use coll_kernel::Reducer;
+use coll_plan::Plan;
+use coll_tcp::{JoinOptions, TcpTransport, Token};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Buffers begin at a page.
+const PAGE_BYTES: usize = 4096;
+
+/// One rank of a job over TCP.
+pub(super) struct OverTcp {
+    settings: Settings,
+    chooser: Chooser,
+    reducer: Reducer,
+    transport: TcpTransport,
+    barrier: Bound,
+    operation: u64,
+    /// Slices and bus factors of plans that were made.
+    plans: BTreeMap<String, (Plan, f64)>,
+    cell: Option<Bind>,
+    memory: Vec<Memory>,
+}
+
+/// A cell's plan, bound.
+struct Bind {
+    bound: Bound,
+    contract: Contract,
+    counts: Vec<u64>,
+    placements: Vec<Placement>,
+}
+
+/// Memory of one buffer, kept from cell to cell.
+#[derive(Default)]
+struct Memory {
+    input: Pages,
+    output: Pages,
+}
+
+impl OverTcp {
+    /// Joins the others.
+    pub(super) fn join(settings: &Settings) -> Result<OverTcp, Failure> {
+        let tuning = match &settings.constants {
+            None => Tuning::shipped(),
+            Some(text) => Tuning::from_json(text).map_err(|error| Failure::unusable(error.to_string()))?,
+        };
+        let forced = settings.forced.parse().map_err(|error| Failure::unusable(format!("{error}")))?;
+        let chooser = Chooser::new(tuning).with_forced(forced);
+        let reducer = Reducer::builtin(settings.op, settings.dtype)
+            .map_err(|error| Failure::unusable(error.to_string()))?;
+        let (world, rank) = (settings.world, settings.rank);
+        let mut options = JoinOptions::new(rank, world, settings.rendezvous.clone());
+        options.token = Token::from(settings.token.clone());
+        options.time_limit = Duration::from_secs_f64(settings.time_limit_s);
+        options.links =
+            (0..world).filter(|&peer| peer != rank).map(|peer| Link { peer, channel: 0 }).collect();
+        options.fingerprint = vec![
+            ("cells".into(), format!("{:?}", settings.cells)),
+            ("dtype".into(), settings.dtype.to_string()),
+            ("operator".into(), settings.op.to_string()),
+            ("choices".into(), format!("{:016x}", chooser.fingerprint())),
+        ];
+        let transport = coll_tcp::join(options).map_err(|error| Failure::wrong(error.to_string()))?;
+        let barrier = Candidate { operation: "barrier", schedule: "dissemination", params: Vec::new() };
+        let (plan, _) = slice(&barrier, world, 0, rank)?;
+        let barrier = bind(&plan, rank, &[], settings.dtype.size_bytes(), None, &[])?;
+        Ok(OverTcp {
+            settings: settings.clone(),
+            chooser,
+            reducer,
+            transport,
+            barrier,
+            operation: 0,
+            plans: BTreeMap::new(),
+            cell: None,
+            memory: Vec::new(),
+        })
+    }
+
+    /// Parts in good order.
+    pub(super) fn leave(self) {
+        self.transport.shutdown();
+    }
+
+    /// Tells the others that this rank gives up.
+    pub(super) fn abort(mut self, reason: &str) {
+        self.transport.abort(reason);
+        self.transport.shutdown();
+    }
+
+    fn candidate(&self, cell: &Cell, bytes: u64) -> Result<Candidate, Failure> {
+        let operation = coll::canonical_operation(&cell.operation)
+            .ok_or_else(|| Failure::unusable(format!("no operation `{}`", cell.operation)))?;
+        if let Some(named) = &cell.schedule {
+            let forced: coll::select::Forced =
+                named.parse().map_err(|error| Failure::unusable(format!("{error}")))?;
+            let forced = forced.of(operation).cloned();
+            return forced.ok_or_else(|| Failure::unusable(format!("`{named}` is no {operation}")));
+        }
+        let question = Question {
+            root: self.settings.root,
+            dtype: self.settings.dtype,
+            transport: "tcp",
+            layout: Layout::one_host(self.settings.cores),
+            ..Question::new(operation, self.settings.world, bytes)
+        };
+        let choice = self.chooser.choose(&question);
+        Ok(choice.map_err(|error| Failure::unusable(error.to_string()))?.candidate)
+    }
+
+    fn pattern(&self) -> Pattern {
+        Pattern { dtype: self.settings.dtype, op: self.settings.op }
+    }
+}
+
+impl Subject for OverTcp {
+    fn prepare(&mut self, cell: &Cell) -> Result<Prepared, Failure> {
+        let Settings { world, rank, dtype, root, .. } = self.settings;
+        let candidate = self.candidate(cell, cell.bytes)?;
+        let key = candidate.to_string();
+        if !self.plans.contains_key(&key) {
+            self.plans.insert(key.clone(), slice(&candidate, world, root, rank)?);
+        }
+        let (plan, bus_factor) = &self.plans[&key];
+        let contract = plan.contract.clone();
+        // Every block has an element at least, and all have the same.
+        let blocks = contract.buffers.first().map_or(0, |buffer| u64::from(buffer.blocks));
+        let per_block = (cell.bytes / dtype.size_bytes()).checked_div(blocks).map_or(0, |count| count.max(1));
+        let elements = per_block * blocks;
+        let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
+        let placement = |role| match role {
+            BufferRole::InOut if cell.in_place => Placement::InPlace,
+            _ => Placement::Separate,
+        };
+        let placements: Vec<Placement> = contract.buffers.iter().map(|b| placement(b.role)).collect();
+        let reduces = reduces(&candidate);
+        let reducer = reduces.then_some(&self.reducer);
+        let bound = bind(plan, rank, &counts, dtype.size_bytes(), reducer, &placements)?;
+        self.memory.resize_with(self.memory.len().max(placements.len()), Memory::default);
+        for (at, memory) in self.memory.iter_mut().enumerate().take(placements.len()) {
+            let [input, output] = bound.buffer_bytes(at).unwrap_or_default();
+            memory.input.set_len(input as usize);
+            memory.output.set_len(output as usize);
+        }
+        let root = plan.root;
+        let (bus_factor, actual_bytes) = (*bus_factor, elements * dtype.size_bytes());
+        self.cell = Some(Bind { bound, contract, counts, placements });
+        Ok(Prepared { schedule: key, elements, actual_bytes, reduces, root, bus_factor })
+    }
+
+    fn fill(&mut self) {
+        let (pattern, rank) = (self.pattern(), self.settings.rank);
+        let Some(cell) = &self.cell else { return };
+        for (at, placement) in cell.placements.iter().enumerate() {
+            let memory = &mut self.memory[at];
+            let in_place = *placement == Placement::InPlace;
+            memory.output.bytes_mut().fill(0);
+            let bytes = if in_place { memory.output.bytes_mut() } else { memory.input.bytes_mut() };
+            pattern::fill(pattern, &cell.contract, &cell.counts, at as u32, rank, in_place, bytes);
+        }
+    }
+
+    fn wrong(&self) -> u64 {
+        let (pattern, rank) = (self.pattern(), self.settings.rank);
+        let Some(cell) = &self.cell else { return 0 };
+        let of = |(at, placement): (usize, &Placement)| {
+            let (in_place, bytes) = (*placement == Placement::InPlace, self.memory[at].output.bytes());
+            pattern::wrong(pattern, &cell.contract, &cell.counts, at as u32, rank, in_place, bytes)
+        };
+        cell.placements.iter().enumerate().map(of).sum()
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        let Some(cell) = &mut self.cell else { return Ok(()) };
+        let mut buffers: Vec<BufferMemory<'_>> = self
+            .memory
+            .iter_mut()
+            .zip(&cell.placements)
+            .map(|(memory, placement)| match placement {
+                Placement::Separate => {
+                    BufferMemory::Separate { input: memory.input.bytes(), output: memory.output.bytes_mut() }
+                }
+                Placement::InPlace => BufferMemory::InPlace(memory.output.bytes_mut()),
+            })
+            .collect();
+        self.operation += 1;
+        let options = RunOptions { operation: self.operation, ..RunOptions::default() };
+        let ran = cell.bound.run(&mut self.transport, &mut buffers, options);
+        ran.map_err(|error| Failure::wrong(error.to_string()))
+    }
+
+    fn sync(&mut self) -> Result<(), Failure> {
+        self.transport.begin(Duration::from_secs_f64(self.settings.time_limit_s));
+        self.operation += 1;
+        let options = RunOptions { operation: self.operation, ..RunOptions::default() };
+        let ran = self.barrier.run(&mut self.transport, &mut [], options);
+        ran.map_err(|error| Failure::wrong(error.to_string()))
+    }
+}
+
+/// This rank's part of a proved plan, and the plan's bus factor: the least that the busiest rank must move.
+fn slice(candidate: &Candidate, world: u32, root: u32, rank: u32) -> Result<(Plan, f64), Failure> {
+    let proved = match candidate.prove(world, root) {
+        Outcome::Right(proved) => proved,
+        Outcome::DoesNotApply { reason, .. } => {
+            return Err(Failure::unusable(format!("{candidate} does not serve {world} ranks: {reason}")));
+        }
+        Outcome::Wrong(_) => return Err(Failure::wrong(format!("{candidate} is wrong on {world} ranks"))),
+    };
+    let bounds = &proved.properties.bounds;
+    let factor = Fraction::to_f64(bounds.sent_max.max(bounds.received_max));
+    let slice = proved.plan.slice(rank).expect("invariant: a whole plan has every rank");
+    Ok((slice, factor))
+}
+
+/// Whether the operation reduces: a rank's slice cannot always tell.
+fn reduces(candidate: &Candidate) -> bool {
+    match candidate.prove(2, 0) {
+        Outcome::Right(proved) => proved.plan.contract.reduces(),
+        _ => false,
+    }
+}
+
+fn bind(
+    plan: &Plan,
+    rank: u32,
+    counts: &[u64],
+    element_size_bytes: u64,
+    reducer: Option<&Reducer>,
+    placements: &[Placement],
+) -> Result<Bound, Failure> {
+    let binding = Binding { plan, rank, counts, element_size_bytes, reducer, placements };
+    Bound::new(binding).map_err(|error| Failure::unusable(error.to_string()))
+}
+
+/// Bytes that begin at a page.
+#[derive(Default)]
+struct Pages {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Pages {
+    /// Keeps what it has; the rest is touched by what fills it.
+    fn set_len(&mut self, len: usize) {
+        if self.bytes.len() < len + PAGE_BYTES {
+            self.bytes = vec![0; len + PAGE_BYTES];
+            self.start = self.bytes.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
+        }
+        self.len = len;
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.start..self.start + self.len).unwrap_or_default()
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start..self.start + self.len).unwrap_or_default()
+    }
+}

@@ -1,0 +1,158 @@
+//! Inputs and results of a benchmark: a pattern with a period of 13 elements, so that a result is known by its first 13
+//! elements, and what is found can be compared at the speed of memory.
+
+use coll_base::{DType, RedOp};
+use coll_contract::{Contract, Leaf, Value};
+use coll_kernel::oracle::{self, Expected, Scalar};
+
+const PERIOD: usize = 13;
+
+/// What ranks put in, and what comes of it.
+#[derive(Clone, Copy)]
+pub(super) struct Pattern {
+    pub(super) dtype: DType,
+    pub(super) op: RedOp,
+}
+
+impl Pattern {
+    fn scalar(self, leaf: Leaf, residue: usize) -> Scalar {
+        let place = residue as u64 + 5 * u64::from(leaf.block);
+        let value = match self.op {
+            // Products of many ranks stay in range.
+            RedOp::Prod => 1 + u64::from((place + u64::from(leaf.rank)).is_multiple_of(PERIOD as u64)),
+            _ => (u64::from(leaf.rank) % 64 + 1) + place % PERIOD as u64,
+        };
+        if self.dtype.is_float() { Scalar::Float(value as f64) } else { Scalar::Int(i128::from(value)) }
+    }
+
+    /// Writes a leaf into memory of whole elements.
+    pub(super) fn fill(self, leaf: Leaf, bytes: &mut [u8]) {
+        let mut tile = Vec::new();
+        (0..PERIOD).for_each(|residue| oracle::write(self.dtype, self.scalar(leaf, residue), &mut tile));
+        for part in bytes.chunks_mut(tile.len()) {
+            part.copy_from_slice(&tile[..part.len()]);
+        }
+    }
+
+    /// Counts the elements of a block that are not what the contract asks for.
+    pub(super) fn wrong(self, value: &Value, bytes: &[u8]) -> u64 {
+        let width = self.dtype.size_bytes() as usize;
+        let due: Vec<Option<Expected>> = (0..PERIOD).map(|residue| self.expected(value, residue)).collect();
+        // What was accepted once need not be looked at again.
+        let mut accepted: Vec<Option<&[u8]>> = vec![None; PERIOD];
+        let mut wrong = 0;
+        let period = PERIOD * width;
+        let mut tile: &[u8] = &[];
+        for part in bytes.chunks(period) {
+            if part.len() == period && part == tile {
+                continue;
+            }
+            let before = wrong;
+            for (residue, element) in part.chunks(width).enumerate() {
+                if accepted[residue] == Some(element) {
+                    continue;
+                }
+                let found = oracle::read(self.dtype, element);
+                match (found, due[residue]) {
+                    (Some(found), Some(due)) if due.accepts(found) => accepted[residue] = Some(element),
+                    _ => wrong += 1,
+                }
+            }
+            if wrong == before && part.len() == period {
+                tile = part;
+            }
+        }
+        wrong
+    }
+
+    fn expected(self, value: &Value, residue: usize) -> Option<Expected> {
+        let column: Vec<Scalar> = value.leaves().iter().map(|&leaf| self.scalar(leaf, residue)).collect();
+        match value {
+            Value::Reduce(_) => oracle::expected(self.dtype, self.op, &column),
+            Value::Copy(_) => column.first().map(|&scalar| match scalar {
+                Scalar::Int(value) => Expected::Int(value),
+                Scalar::Float(value) => Expected::Float { value, bound: 0.0 },
+            }),
+        }
+    }
+}
+
+/// Fills a rank's given blocks, one after the other, or, in place, every block.
+pub(super) fn fill(
+    pattern: Pattern,
+    contract: &Contract,
+    counts: &[u64],
+    buffer: u32,
+    rank: u32,
+    all: bool,
+    bytes: &mut [u8],
+) {
+    let mut rest = bytes;
+    for block in 0..contract.buffers[buffer as usize].blocks {
+        let given = contract.is_given(rank, buffer, block);
+        if !given && !all {
+            continue;
+        }
+        let size = size(pattern, contract, counts, rank, buffer, block);
+        let (own, others) = rest.split_at_mut(size);
+        match given {
+            true => pattern.fill(Leaf { rank, buffer, block }, own),
+            false => own.fill(0),
+        }
+        rest = others;
+    }
+}
+
+/// Counts wrong elements of a rank's ensured blocks, one after the other, or, in place, among all blocks.
+pub(super) fn wrong(
+    pattern: Pattern,
+    contract: &Contract,
+    counts: &[u64],
+    buffer: u32,
+    rank: u32,
+    all: bool,
+    bytes: &[u8],
+) -> u64 {
+    let (mut rest, mut wrong) = (bytes, 0);
+    for block in 0..contract.buffers[buffer as usize].blocks {
+        let ensured = contract.ensured(rank, buffer, block);
+        if ensured.is_none() && !all {
+            continue;
+        }
+        let (own, others) = rest.split_at(size(pattern, contract, counts, rank, buffer, block));
+        wrong += ensured.map_or(0, |value| pattern.wrong(value, own));
+        rest = others;
+    }
+    wrong
+}
+
+fn size(pattern: Pattern, contract: &Contract, counts: &[u64], rank: u32, buffer: u32, block: u32) -> usize {
+    (counts[contract.class(rank, buffer, block) as usize] * pattern.dtype.size_bytes()) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_wrong_element_is_counted() {
+        for dtype in DType::ALL {
+            for op in [RedOp::Sum, RedOp::Min, RedOp::Prod] {
+                let pattern = Pattern { dtype, op };
+                let leaf = |rank| Leaf { rank, buffer: 0, block: 1 };
+                let value = Value::Reduce(vec![leaf(3)]);
+                let width = dtype.size_bytes() as usize;
+                let mut bytes = vec![0; 100 * width];
+                pattern.fill(leaf(3), &mut bytes);
+                assert_eq!(pattern.wrong(&value, &bytes), 0, "{dtype} {op}");
+                for at in [0, 12, 13, 57, 99] {
+                    bytes[at * width..][..width].fill(0x7B);
+                }
+                assert_eq!(pattern.wrong(&value, &bytes), 5, "{dtype} {op}");
+                pattern.fill(leaf(3), &mut bytes);
+                let two = Value::Reduce(vec![leaf(3), leaf(4)]);
+                assert!(op != RedOp::Sum || pattern.wrong(&two, &bytes) == 100, "{dtype}");
+            }
+        }
+    }
+}
