@@ -215,6 +215,25 @@ impl TcpTransport {
         }
     }
 
+    /// Waits like [`Transport::wait`], but no longer than `patience`, which is no fault. Says whether a link is ready.
+    pub fn wait_for(&mut self, interests: &[Interest], patience: Duration) -> Result<bool, Fault> {
+        if std::mem::take(&mut self.moved) {
+            self.stall.renew();
+            self.spin.renew();
+        }
+        if let Some(fault) = self.board.fault() {
+            return Err(fault);
+        }
+        let grace = self.wires.grace()?;
+        let left = self.limit.saturating_sub(self.stall.slept);
+        if left.is_zero() {
+            return Err(self.overdue(interests));
+        }
+        let until_question = self.ask_if_due(interests);
+        let nap = left.min(until_question).min(grace.unwrap_or(left)).min(patience);
+        self.doze(interests, nap)
+    }
+
     /// Sleeps until a link or the board has something, or for `limit`. Says whether a link has.
     fn doze(&mut self, interests: &[Interest], limit: Duration) -> Result<bool, Fault> {
         let mut ears: Vec<PollFd<'_>> = std::mem::take(&mut self.poll_space);
