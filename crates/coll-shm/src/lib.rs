@@ -8,6 +8,7 @@
 mod head;
 mod memory;
 mod options;
+mod pace;
 pub mod processes;
 mod protocol;
 mod ring;

@@ -21,6 +21,9 @@
 #[cfg(test)]
 mod model;
 
+use crate::pace::{Copying, Pace};
+use std::ops::Range;
+
 /// Cells of a ring: packets that may be under way at once.
 pub(crate) const CELLS: usize = 64;
 
@@ -56,7 +59,8 @@ pub(crate) trait Shared {
     fn cell(&self, cell: usize) -> &[u8; CELL_BYTES];
     fn write_cell(&self, cell: usize, at: usize, bytes: &[u8]);
     fn long(&self, offset: usize, len: usize) -> &[u8];
-    fn write_long(&self, offset: usize, bytes: &[u8]);
+    /// Writes a part of a long packet; past the cache if `stream` says so.
+    fn write_long(&self, offset: usize, bytes: &[u8], stream: bool);
 }
 
 /// What the other side wrote cannot be.
@@ -71,6 +75,7 @@ pub(crate) struct Writer<S> {
     written: Taken,
     /// How far the reader was when it was last looked at.
     taken: Taken,
+    pace: Pace,
 }
 
 /// The reading side.
@@ -92,13 +97,27 @@ struct Open {
     end: u64,
 }
 
+/// Copies bytes `range` of what the parts hold together to the same places after `to`.
+#[inline]
+fn copy<S: Shared>(shared: &S, to: usize, parts: &[&[u8]], range: Range<usize>, stream: bool) {
+    let mut start = 0;
+    for part in parts {
+        let end = start + part.len();
+        let (low, high) = (range.start.max(start), range.end.min(end));
+        if low < high {
+            shared.write_long(to + low, &part[low - start..high - start], stream);
+        }
+        start = end;
+    }
+}
+
 fn cell_of(packets: u64) -> usize {
     packets as usize % CELLS
 }
 
 impl<S: Shared> Writer<S> {
     pub(crate) fn new(shared: S) -> Writer<S> {
-        Writer { shared, written: Taken::default(), taken: Taken::default() }
+        Writer { shared, written: Taken::default(), taken: Taken::default(), pace: Pace::new() }
     }
 
     /// Takes bytes, `parts` one after the other, as one packet. Returns how many: 0 if there is no room.
@@ -148,12 +167,13 @@ impl<S: Shared> Writer<S> {
         if len == 0 {
             return Ok(0);
         }
-        let mut done = 0;
-        for part in parts {
-            let part = &part[..part.len().min(len - done)];
-            self.shared.write_long((start as usize & mask) + done, part);
-            done += part.len();
+        let to = start as usize & mask;
+        let Copying { stream, probe_bytes } = self.pace.choose(len);
+        if probe_bytes > 0 {
+            let shared = &self.shared;
+            self.pace.time(probe_bytes, || copy(shared, to, parts, 0..probe_bytes, false));
         }
+        copy(&self.shared, to, parts, probe_bytes..len, stream);
         self.shared.write_cell(cell_of(self.written.packets), 0, &start.to_le_bytes());
         self.written.position = start + len as u64;
         self.publish(LONG | len as u32);
