@@ -13,6 +13,7 @@
 //! A virtual machine's cores move while a job runs, so a writer keeps measuring: now and then the start of a packet goes
 //! through the cache and is timed.
 
+use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
 /// Packets from here on are worth the question.
@@ -64,6 +65,8 @@ impl Pace {
     pub(crate) fn time(&mut self, probe_bytes: usize, copy: impl FnOnce()) {
         let started = Instant::now();
         copy();
+        // Until the lines are there: stores are taken over long before.
+        fence(Ordering::SeqCst);
         self.note(started.elapsed(), probe_bytes);
     }
 
