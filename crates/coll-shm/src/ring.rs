@@ -37,6 +37,12 @@ impl Ring {
         Ring { block, long_bytes }
     }
 
+    /// The memory it lies in.
+    #[cfg(test)]
+    pub(crate) fn block(&self) -> Arc<Block> {
+        self.block.clone()
+    }
+
     #[inline]
     fn cell_at(cell: usize) -> usize {
         CELLS_AT + cell % CELLS * LINE_BYTES
@@ -44,6 +50,11 @@ impl Ring {
 }
 
 impl Shared for Ring {
+    #[inline]
+    fn cells(&self) -> usize {
+        CELLS
+    }
+
     #[inline]
     fn long_bytes(&self) -> usize {
         self.long_bytes
