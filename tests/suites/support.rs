@@ -32,7 +32,10 @@ pub struct Case {
 impl Case {
     pub fn new(op: RedOp, dtype: DType) -> Case {
         Case {
-            operator: Operator::Builtin(op),
+            operator: match op {
+                RedOp::PremulSum => Operator::PremulSum(3.0),
+                op => Operator::Builtin(op),
+            },
             dtype,
             elements: 100,
             in_place: false,
