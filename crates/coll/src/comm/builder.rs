@@ -144,7 +144,9 @@ impl Builder {
         };
         let via = self.via.unwrap_or_default();
         if via == Via::Threads && world > 1 {
-            return setup("ranks that are threads of one process are made together: `Communicator::local(4)`");
+            return setup(
+                "ranks that are threads of one process are made together: `Communicator::local(4)`",
+            );
         }
         let host = match rank == 0 && world > 1 && self.hosts {
             true => Some(Host::new(Rendezvous::bind(&address, Token::from(self.token.clone()))?.into())),
@@ -178,7 +180,8 @@ pub(crate) fn local(ranks: u32, options: Builder) -> Result<Vec<Communicator>, C
     let mut threads: Vec<Option<ShmTransport>> = match via {
         Via::Threads | Via::Auto => {
             let world = coll_shm::threads::world(ranks);
-            let no_memory = |error| CommError::Setup { what: format!("no memory for the ranks' links: {error}") };
+            let no_memory =
+                |error| CommError::Setup { what: format!("no memory for the ranks' links: {error}") };
             world.map_err(no_memory)?.into_iter().map(Some).collect()
         }
         Via::Tcp | Via::Shm => (0..ranks).map(|_| None).collect(),

@@ -94,7 +94,8 @@ impl Engine {
             let lent = self.cache.lend(place);
             let entry = lent.expect("invariant: each copy of a call has an entry of its own");
             let operation = self.next_operation(&entry.key);
-            let options = self.wires.begin(self.limit, operation, &entry.call, entry.key.what.is_collective());
+            let options =
+                self.wires.begin(self.limit, operation, &entry.call, entry.key.what.is_collective());
             let noted = self.record.begin(&entry.call, entry.key, operation);
             members.push(Member { place, entry, resolved, options, noted });
         }
@@ -169,7 +170,11 @@ fn run(wires: &mut Wires, members: &mut [Member<'_>]) -> Result<(), Box<Failed>>
     Ok(())
 }
 
-fn failed(error: RunError, about: &[(Arc<crate::comm::words::CallWords>, u64)], number: usize) -> Box<Failed> {
+fn failed(
+    error: RunError,
+    about: &[(Arc<crate::comm::words::CallWords>, u64)],
+    number: usize,
+) -> Box<Failed> {
     let (call, noted) = &about[number];
     Box::new(Failed { error, call: call.text.clone(), noted: *noted })
 }

@@ -112,7 +112,8 @@ impl Engine {
             Via::Threads => Via::Auto,
             via => via,
         };
-        let meeting = Meeting { rank, world, address, token, job, time_limit: self.limit, via, threads: None };
+        let meeting =
+            Meeting { rank, world, address, token, job, time_limit: self.limit, via, threads: None };
         open(meeting, host, name, self.record.capacity()).map(Some)
     }
 

@@ -58,8 +58,12 @@ impl Wires {
             (_, Some(threads)) => Some(threads),
             (Via::Auto | Via::Shm, None) if meeting.world > 1 => {
                 let mut exchange = |blob: Vec<u8>| tcp.exchange(blob);
-                let joined =
-                    coll_shm::processes::join(meeting.rank, meeting.world, &mut exchange, &Default::default());
+                let joined = coll_shm::processes::join(
+                    meeting.rank,
+                    meeting.world,
+                    &mut exchange,
+                    &Default::default(),
+                );
                 Some(joined.map_err(|fault| StartError::Options { detail: fault.to_string() })?)
             }
             _ => None,
