@@ -201,7 +201,8 @@ fn behind_translated_addresses_what_is_advertised_is_used_and_else_what_was_trie
     let limit: (&str, &str) = ("COLL_TEST_LIMIT_S", "2");
     let says = run(&hosts, name, &address(7108), [&[listen, limit], &[limit]], || {});
     assert!(
-        says[1].contains("rank 0     channel 0   172.17.0.1:7106") && says[1].contains("tried"),
+        says[1].contains("rank 0     channel 0   172.17.0.1:7106          by docker0")
+            && says[1].contains("tried"),
         "{says:?}"
     );
 }
