@@ -307,7 +307,11 @@ fn b108_a_default_applies_wherever_it_is_taken() {
                 let question = Question { root, ..Question::new(operation, ranks, 1 << 20) };
                 let chosen = chooser.choose(&question).expect("there is one").candidate;
                 let source = chosen.source();
-                let at = source.schedules().iter().position(|info| info.name == chosen.schedule).expect("declared");
+                let at = source
+                    .schedules()
+                    .iter()
+                    .position(|info| info.name == chosen.schedule)
+                    .expect("declared");
                 let instance = Instance { ranks, root, params: chosen.params.clone() };
                 assert!(source.module.instantiate(at, &instance).is_ok(), "{chosen} on {ranks} ranks");
             }
