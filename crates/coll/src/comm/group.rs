@@ -165,7 +165,11 @@ fn run(wires: &mut Wires, members: &mut [Member<'_>]) -> Result<(), Box<Failed>>
     Ok(())
 }
 
-fn failed(error: RunError, about: &[(Arc<crate::comm::words::CallWords>, u64)], number: usize) -> Box<Failed> {
+fn failed(
+    error: RunError,
+    about: &[(Arc<crate::comm::words::CallWords>, u64)],
+    number: usize,
+) -> Box<Failed> {
     let (call, noted) = &about[number];
     Box::new(Failed { error, call: call.text.clone(), noted: *noted })
 }

@@ -1,6 +1,6 @@
 //! The options of `collc bench`: nccl-tests', and those of `tests/peers`.
 
-use super::{TransportKind, seconds};
+use super::seconds;
 use crate::cmd::bench::Pace;
 use clap::{Args, ValueEnum};
 use coll::{Bytes, RankCounts};
@@ -16,6 +16,25 @@ pub(crate) enum BenchFormat {
     Jsonl,
 }
 
+/// How the ranks of a benchmark reach each other.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchTransport {
+    /// TCP sockets
+    Tcp,
+    /// Shared memory
+    Shm,
+}
+
+impl BenchTransport {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            BenchTransport::Tcp => "tcp",
+            BenchTransport::Shm => "shm",
+        }
+    }
+}
+
 /// An operation's name is not looked at here, so that an unknown one gets a better message.
 #[derive(Args)]
 pub(crate) struct BenchArgs {
@@ -27,7 +46,7 @@ pub(crate) struct BenchArgs {
     pub(crate) ranks: RankCounts,
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "tcp")]
-    pub(crate) transport: TransportKind,
+    pub(crate) transport: BenchTransport,
     /// The least size
     #[arg(short = 'b', long, value_name = "SIZE", default_value = "8", allow_hyphen_values = true)]
     pub(crate) min_bytes: Bytes,

@@ -8,11 +8,12 @@ mod cell;
 mod control;
 mod lines;
 mod machine;
-mod over_tcp;
+mod over_plans;
 mod pattern;
 mod settings;
 mod subject;
 mod table;
+mod wire;
 
 pub(crate) use settings::{Cell, Measured, Pace, Settings};
 
@@ -22,11 +23,12 @@ use crate::failure::Failure;
 use crate::processes::{self, Heard, Processes};
 use coll_tcp::{Rendezvous, Token};
 use control::Control;
-use over_tcp::OverTcp;
+use over_plans::OverPlans;
 use settings::Word;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use subject::Subject;
 
 /// Measures and prints.
 pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
@@ -101,9 +103,20 @@ pub(crate) fn rank() -> Result<ExitCode, Failure> {
 fn cells(settings: &Settings) -> Result<(), Failure> {
     let patience = Duration::from_secs_f64(settings.time_limit_s);
     let control = Control::open(&settings.control, settings.world, settings.rank, patience)?;
-    let mut subject = OverTcp::join(settings).inspect_err(|_| control.fail())?;
+    match settings.transport.as_str() {
+        wire::SHM => on(OverPlans::<wire::Shm>::join(settings), settings, &control),
+        _ => on(OverPlans::<wire::Tcp>::join(settings), settings, &control),
+    }
+}
+
+fn on<S: Subject>(
+    subject: Result<S, Failure>,
+    settings: &Settings,
+    control: &Control,
+) -> Result<(), Failure> {
+    let mut subject = subject.inspect_err(|_| control.fail())?;
     for number in 0..settings.cells.len() {
-        match cell::measure(&mut subject, &control, settings, number) {
+        match cell::measure(&mut subject, control, settings, number) {
             Ok(Some(measured)) => say(&Word::Cell(Box::new(measured))),
             Ok(None) => {}
             Err(failure) => {

@@ -19,6 +19,12 @@ pub(super) trait Subject {
 
     /// The subject's own barrier.
     fn sync(&mut self) -> Result<(), Failure>;
+
+    /// Parts in good order.
+    fn leave(self);
+
+    /// Tells the others that this rank gives up.
+    fn abort(self, reason: &str);
 }
 
 /// What is known of a cell before it is run.

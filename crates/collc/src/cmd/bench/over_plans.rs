@@ -1,31 +1,31 @@
-//! Plans over TCP: each cell's schedule is chosen, proved and bound on each rank, and run over connections that are made
-//! once.
+//! Plans over a transport: each cell's schedule is chosen, proved and bound on each rank, and run over connections that
+//! are made once.
 
 use super::pattern::{self, Pattern};
 use super::settings::{Cell, Settings};
 use super::subject::{Prepared, Subject};
+use super::wire::Wire;
 use crate::failure::Failure;
 use coll::Outcome;
 use coll::select::{Candidate, Chooser, Question};
 use coll_base::Fraction;
 use coll_contract::{BufferRole, Contract};
 use coll_cost::{Layout, Tuning};
-use coll_exec::{Binding, Bound, BufferMemory, Link, Placement, RunOptions};
+use coll_exec::{Binding, Bound, BufferMemory, Placement, RunOptions};
 use coll_kernel::Reducer;
 use coll_plan::Plan;
-use coll_tcp::{JoinOptions, TcpTransport, Token};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Buffers begin at a page.
 const PAGE_BYTES: usize = 4096;
 
-/// One rank of a job over TCP.
-pub(super) struct OverTcp {
+/// One rank of a job.
+pub(super) struct OverPlans<W> {
     settings: Settings,
     chooser: Chooser,
     reducer: Reducer,
-    transport: TcpTransport,
+    wire: W,
     barrier: Bound,
     operation: u64,
     /// Slices and bus factors of plans that were made.
@@ -49,9 +49,9 @@ struct Memory {
     output: Pages,
 }
 
-impl OverTcp {
+impl<W: Wire> OverPlans<W> {
     /// Joins the others.
-    pub(super) fn join(settings: &Settings) -> Result<OverTcp, Failure> {
+    pub(super) fn join(settings: &Settings) -> Result<OverPlans<W>, Failure> {
         let tuning = match &settings.constants {
             None => Tuning::shipped(),
             Some(text) => Tuning::from_json(text).map_err(|error| Failure::unusable(error.to_string()))?,
@@ -61,43 +61,21 @@ impl OverTcp {
         let reducer = Reducer::builtin(settings.op, settings.dtype)
             .map_err(|error| Failure::unusable(error.to_string()))?;
         let (world, rank) = (settings.world, settings.rank);
-        let mut options = JoinOptions::new(rank, world, settings.rendezvous.clone());
-        options.token = Token::from(settings.token.clone());
-        options.time_limit = Duration::from_secs_f64(settings.time_limit_s);
-        options.links =
-            (0..world).filter(|&peer| peer != rank).map(|peer| Link { peer, channel: 0 }).collect();
-        options.fingerprint = vec![
-            ("cells".into(), format!("{:?}", settings.cells)),
-            ("dtype".into(), settings.dtype.to_string()),
-            ("operator".into(), settings.op.to_string()),
-            ("choices".into(), format!("{:016x}", chooser.fingerprint())),
-        ];
-        let transport = coll_tcp::join(options).map_err(|error| Failure::wrong(error.to_string()))?;
+        let wire = W::join(settings, chooser.fingerprint())?;
         let barrier = Candidate { operation: "barrier", schedule: "dissemination", params: Vec::new() };
         let (plan, _) = slice(&barrier, world, 0, rank)?;
         let barrier = bind(&plan, rank, &[], settings.dtype.size_bytes(), None, &[])?;
-        Ok(OverTcp {
+        Ok(OverPlans {
             settings: settings.clone(),
             chooser,
             reducer,
-            transport,
+            wire,
             barrier,
             operation: 0,
             plans: BTreeMap::new(),
             cell: None,
             memory: Vec::new(),
         })
-    }
-
-    /// Parts in good order.
-    pub(super) fn leave(self) {
-        self.transport.shutdown();
-    }
-
-    /// Tells the others that this rank gives up.
-    pub(super) fn abort(mut self, reason: &str) {
-        self.transport.abort(reason);
-        self.transport.shutdown();
     }
 
     fn candidate(&self, cell: &Cell, bytes: u64) -> Result<Candidate, Failure> {
@@ -112,7 +90,7 @@ impl OverTcp {
         let question = Question {
             root: self.settings.root,
             dtype: self.settings.dtype,
-            transport: "tcp",
+            transport: W::NAME,
             layout: Layout::one_host(self.settings.cores),
             ..Question::new(operation, self.settings.world, bytes)
         };
@@ -125,7 +103,7 @@ impl OverTcp {
     }
 }
 
-impl Subject for OverTcp {
+impl<W: Wire> Subject for OverPlans<W> {
     fn prepare(&mut self, cell: &Cell) -> Result<Prepared, Failure> {
         let Settings { world, rank, dtype, root, .. } = self.settings;
         let candidate = self.candidate(cell, cell.bytes)?;
@@ -197,15 +175,24 @@ impl Subject for OverTcp {
             .collect();
         self.operation += 1;
         let options = RunOptions { operation: self.operation, ..RunOptions::default() };
-        let ran = cell.bound.run(&mut self.transport, &mut buffers, options);
+        let ran = cell.bound.run(&mut self.wire, &mut buffers, options);
         ran.map_err(|error| Failure::wrong(error.to_string()))
     }
 
+    fn leave(self) {
+        self.wire.leave();
+    }
+
+    fn abort(mut self, reason: &str) {
+        self.wire.abort(reason);
+        self.wire.leave();
+    }
+
     fn sync(&mut self) -> Result<(), Failure> {
-        self.transport.begin(Duration::from_secs_f64(self.settings.time_limit_s));
+        self.wire.begin(Duration::from_secs_f64(self.settings.time_limit_s));
         self.operation += 1;
         let options = RunOptions { operation: self.operation, ..RunOptions::default() };
-        let ran = self.barrier.run(&mut self.transport, &mut [], options);
+        let ran = self.barrier.run(&mut self.wire, &mut [], options);
         ran.map_err(|error| Failure::wrong(error.to_string()))
     }
 }
