@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 fn collc(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
     command.args(arguments).current_dir(root());
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_TOKEN"] {
+    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_TOKEN", "COLLC_JIT"] {
         command.env_remove(variable);
     }
     command
@@ -125,6 +125,72 @@ fn outputs_that_cannot_be_written() {
     let output = collc(&["list"]).stdout(full).output().expect("collc starts");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("cannot write to standard output"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_as_the_user_named_it() {
+    let output = run(&["compile", RING, "--ranks", "2", "-o", "/nowhere/mine.plan"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("`/nowhere/mine.plan`: No such file or directory") && !said.contains(".collc-"),
+        "{said}"
+    );
+}
+
+/// Two schedules of which one is wrong, one that reduces nothing, and an operator with two parameters.
+const SEVERAL: &str = "operator scaled(a, b; alpha, beta) = a + b  given x: alpha * beta * x
+schedule wrong: allreduce { step each r { send dat to 0 reduce } }
+schedule half: allreduce { step each r in 1..n { send data to 0 reduce } step each r in 1..n { recv data from 0 } }
+schedule right: allreduce { allreduce.half(data) }
+schedule flat: broadcast { step each r in 1..n { recv data from 0 } }
+";
+
+#[test]
+fn an_operator_is_for_what_reduces_and_its_values_for_its_parameters() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = file(&folder, "several.coll", SEVERAL.as_bytes());
+    let run = |more: &[&str], word| {
+        refused(&[&["run", &file, "--ranks", "2", "--schedule"], more].concat(), 2, word);
+    };
+    run(&["flat", "--op", "max"], "`--op max` is for collectives that reduce, and broadcast.flat does not");
+    run(&["flat", "--set", "alpha=1"], "`--set alpha=1` is for collectives that reduce");
+    run(&["right", "--set", "gamma=1"], "no parameter `gamma`\n  help: it has alpha, beta");
+    run(&["right", "--set", "beta=1"], "needs a value for `alpha`");
+    run(&["right", "--set", "alpha=1", "--set", "alpha=2"], "`--set alpha=…` is given twice");
+    refused(&["run", "broadcast", "--ranks", "2", "--op", "sum"], 2, "collectives that reduce");
+    refused(&["check", &file, "--schedule", "flat", "--op", "max"], 2, "--op");
+}
+
+#[test]
+fn only_the_chosen_schedule_and_what_it_needs_matter() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = file(&folder, "several.coll", SEVERAL.as_bytes());
+    let check = |more: &[&str]| run(&[&["check", &file, "--ranks", "4"], more].concat());
+    for (schedule, code) in [("right", 0), ("flat", 0), ("wrong", 1)] {
+        let output = check(&["--schedule", schedule]);
+        assert_eq!(output.status.code(), Some(code), "{schedule}: {}", stderr(&output));
+        assert_eq!(stderr(&output).contains("E0103"), schedule == "wrong", "{}", stderr(&output));
+    }
+    assert!(stderr(&check(&[])).contains("E0103"), "without a choice all is told");
+    let values = ["--set", "alpha=1", "--set", "beta=1", "--bytes", "64", "--iters", "1"];
+    let right = run(&[&["run", &file, "--ranks", "2", "--schedule", "right"], &values[..]].concat());
+    assert_eq!(right.status.code(), Some(0), "{}", stderr(&right));
+    refused(&["run", &file, "--ranks", "2", "--schedule", "wrong"], 1, "has 1 error");
+    let bundle = folder.path().join("flat.bundle").display().to_string();
+    refused(&["compile", &file, "--schedule", "flat", "-o", &bundle], 0, "keeps its contract");
+    refused(&["run", &bundle, "--ranks", "2", "--bytes", "64", "--iters", "1"], 0, "broadcast.flat");
+}
+
+#[test]
+fn the_document_names_the_calls_that_led_to_a_fault() {
+    let output = run(&["check", "tests/ui/E0302_two_calls_deep.coll", "--ranks", "2", "--format", "json"]);
+    let document = json(&output);
+    let calls = document["diagnostics"][0]["calls"].as_array().expect("there are calls");
+    let shown: Vec<String> =
+        calls.iter().map(|c| format!("{}:{}:{}", c["line"], c["column"], c["with"])).collect();
+    assert_eq!(shown, ["7:21:\"j = 0\"", "10:21:\"k = 1\""]);
+    assert_eq!(calls[0]["file"], "tests/ui/E0302_two_calls_deep.coll");
 }
 
 #[test]
@@ -298,6 +364,42 @@ fn list_names_costs() {
     let output = stdout(&run(&["list"]));
     assert!(output.contains("allreduce.ring") && output.contains("2 (n-1) α"), "{output}");
     assert!(!stdout(&run(&["list", "reducescatter"])).contains("allreduce.ring"));
+}
+
+#[test]
+fn a_users_operator_runs_as_machine_code_unless_asked_otherwise() {
+    let arguments = [
+        "run",
+        "examples/absmax.coll",
+        "--ranks",
+        "2",
+        "--bytes",
+        "4100",
+        "--iters",
+        "1",
+        "--format",
+        "json",
+    ];
+    let with = |jit: &str| collc(&arguments).env("COLLC_JIT", jit).output().expect("collc starts");
+    for (output, code, reason) in [
+        (run(&arguments), "native", None),
+        (with("on"), "native", None),
+        (with("off"), "interpreted", Some("asked")),
+    ] {
+        let row = json(&output);
+        assert_eq!((&row["ok"], &row["operator_code"]), (&true.into(), &code.into()), "{row}");
+        let told = row["operator_code_reason"].as_str();
+        assert_eq!(told.is_some(), reason.is_some(), "{row}");
+        assert!(told.unwrap_or_default().contains(reason.unwrap_or_default()), "{row}");
+    }
+    let text = stdout(&collc(&arguments[..8]).env("COLLC_JIT", "off").output().expect("collc starts"));
+    assert!(text.contains("\noperator absmax was interpreted: it was asked for\n"), "{text}");
+    let row = json(&run(&["run", RING, "--ranks", "2", "--bytes", "64", "--iters", "1", "--format", "json"]));
+    assert!(row["operator_code"].is_null(), "{row}");
+
+    let output = with("maybe");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("the environment's COLLC_JIT is `maybe`"), "{}", stderr(&output));
 }
 
 #[test]

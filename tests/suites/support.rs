@@ -32,7 +32,10 @@ pub struct Case {
 impl Case {
     pub fn new(op: RedOp, dtype: DType) -> Case {
         Case {
-            operator: Operator::Builtin(op),
+            operator: match op {
+                RedOp::PremulSum => Operator::PremulSum(3.0),
+                op => Operator::Builtin(op),
+            },
             dtype,
             elements: 100,
             in_place: false,
@@ -74,7 +77,8 @@ pub fn library_plan(entry: &Entry, ranks: u32, root: u32) -> Option<Plan> {
 pub struct Call<'p> {
     plan: &'p Plan,
     case: Case,
-    reducer: Reducer,
+    /// What results are judged by: the interpreter, where a user's operator ran as machine code.
+    reference: Reducer,
     counts: Vec<u64>,
     bounds: Vec<Bound>,
     memory: Vec<RunMemory<'p>>,
@@ -82,7 +86,8 @@ pub struct Call<'p> {
 
 impl<'p> Call<'p> {
     pub fn new(plan: &'p Plan, case: &Case) -> Result<Call<'p>, String> {
-        let reducer = case.operator.reducer(case.dtype).map_err(|error| error.to_string())?;
+        let (reducer, _) = case.operator.compiled(case.dtype, true).map_err(|error| error.to_string())?;
+        let reference = case.operator.reducer(case.dtype).map_err(|error| error.to_string())?;
         let counts = plan.contract.counts(case.elements).map_err(|error| error.to_string())?;
         let element_size_bytes = case.dtype.size_bytes();
         let placements = placements(&plan.contract, case.in_place);
@@ -101,7 +106,7 @@ impl<'p> Call<'p> {
         let memory = |rank| RunMemory::new(&plan.contract, rank, &counts, element_size_bytes, case.in_place);
         let memory: Result<Vec<_>, _> = (0..plan.world()).map(memory).collect();
         let memory = memory.map_err(|error| format!("{error:?}"))?;
-        Ok(Call { plan, case: case.clone(), reducer, counts, bounds, memory })
+        Ok(Call { plan, case: case.clone(), reference, counts, bounds, memory })
     }
 
     fn inputs(&self) -> Inputs {
@@ -136,7 +141,7 @@ impl<'p> Call<'p> {
             counts: &self.counts,
             inputs: self.inputs(),
             op: self.case.operator.builtin(),
-            reducer: &self.reducer,
+            reducer: &self.reference,
         };
         let mut digests = std::collections::BTreeMap::new();
         for (rank, memory) in self.memory.iter().enumerate() {

@@ -127,6 +127,30 @@ impl Diagnostic {
         self
     }
 
+    /// True if a call of the library is the primary place, as [`Diagnostic::blame_call`] has it.
+    pub fn blames_call(&self) -> bool {
+        let primary = self.primary.as_ref().map(|label| label.span);
+        self.calls.iter().any(|call| Some(call.span) == primary)
+    }
+
+    /// Leaves one error, and one warning of each code, for each call of the library that is blamed: what else is wrong
+    /// within the call comes of it.
+    pub fn one_for_each_call(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let mut kept: Vec<Diagnostic> = Vec::new();
+        for diagnostic in diagnostics {
+            let place = |told: &Diagnostic| told.primary.as_ref().map(|label| label.span);
+            let follows = |known: &Diagnostic| {
+                known.blames_call()
+                    && place(known) == place(&diagnostic)
+                    && (known.code == diagnostic.code || known.is_error() && diagnostic.is_error())
+            };
+            if !(diagnostic.blames_call() && kept.iter().any(follows)) {
+                kept.push(diagnostic);
+            }
+        }
+        kept
+    }
+
     /// What would have been right.
     pub fn expected(mut self, text: impl Into<String>) -> Diagnostic {
         self.expected = Some(text.into());
@@ -180,5 +204,7 @@ mod tests {
         assert_eq!(own.primary.as_ref().map(text), Some((at(0, 1), "here".into())));
         assert_eq!(own.secondary.len(), 1);
         assert_eq!(told(0).blame_call(FileId(0)), told(0));
+        let told = vec![library.clone(), own.clone(), library.clone(), own.clone()];
+        assert_eq!(Diagnostic::one_for_each_call(told), [library, own.clone(), own]);
     }
 }

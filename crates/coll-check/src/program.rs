@@ -88,7 +88,8 @@ pub fn prove(program: &Program) -> Proof {
     let errors = errors(program, &mut outcome, &verdict);
     let told = if errors.is_empty() { warnings(program, &mut outcome, &properties) } else { errors };
     let own = program.origins.schedule.file;
-    let diagnostics = told.into_iter().map(|diagnostic| diagnostic.blame_call(own)).collect();
+    let told = told.into_iter().map(|diagnostic| diagnostic.blame_call(own)).collect();
+    let diagnostics = Diagnostic::one_for_each_call(told);
     Proof { diagnostics, properties }
 }
 

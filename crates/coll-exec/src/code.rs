@@ -85,10 +85,12 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
+    #[inline]
     pub(crate) fn run(&self, op: OpId) -> std::ops::Range<usize> {
         self.starts[op as usize] as usize..self.starts[op as usize + 1] as usize
     }
 
+    #[inline]
     pub(crate) fn at(&self, index: usize) -> OpId {
         self.all[index]
     }

@@ -82,12 +82,26 @@ impl Header {
     /// both ends.
     #[inline]
     pub fn check(&self, arrived: &[u8]) -> Result<(), FrameFault> {
-        let (size, due) = (Header::size_bytes(self.message), self.to_bytes());
-        let equal = |range: std::ops::Range<usize>| arrived.get(range.clone()) == Some(&due[range]);
-        match equal(0..STEP.start) && equal(STEP.end..size) {
+        match self.is(arrived) {
             true => Ok(()),
             false => self.difference(arrived),
         }
+    }
+
+    /// Whether it is the one that is due, in few steps.
+    #[inline]
+    fn is(&self, arrived: &[u8]) -> bool {
+        let Some((first, rest)) = arrived.split_first_chunk::<HEADER_BYTES>() else { return false };
+        let due = self.to_bytes();
+        let (words, _) = first.as_chunks::<8>();
+        let (dues, _) = due.as_chunks::<8>();
+        // The step is the high half of the third word.
+        let differences = [u64::MAX, u64::MAX, u32::MAX.into(), u64::MAX];
+        let same = (0..4).all(|at| {
+            let difference = u64::from_le_bytes(words[at]) ^ u64::from_le_bytes(dues[at]);
+            difference & differences[at] == 0
+        });
+        same && (self.message > 0 || rest.first_chunk() == Some(&self.fingerprint))
     }
 
     #[cold]

@@ -58,11 +58,13 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// The part that starts `skip` bytes in, of at most `len` bytes.
+    #[inline]
     pub(crate) fn part(self, skip: usize, len: usize) -> Segment {
         let skip = skip.min(self.len);
         Segment { area: self.area, offset: self.offset + skip, len: len.min(self.len - skip) }
     }
 
+    #[inline]
     pub(crate) fn end(self) -> usize {
         self.offset + self.len
     }
@@ -79,10 +81,12 @@ pub(crate) struct Memory<'m, 'a> {
 }
 
 impl Memory<'_, '_> {
+    #[inline]
     pub(crate) fn bytes(&self, segment: Segment) -> &[u8] {
         &self.area(segment.area)[segment.offset..segment.end()]
     }
 
+    #[inline]
     pub(crate) fn bytes_mut(&mut self, segment: Segment) -> &mut [u8] {
         let area = match segment.area {
             Area::Scratch => &mut *self.scratch,
@@ -92,6 +96,7 @@ impl Memory<'_, '_> {
     }
 
     /// A target and a source that do not overlap.
+    #[inline]
     pub(crate) fn pair(&mut self, target: Segment, source: Segment) -> (&mut [u8], &[u8]) {
         let (written, read) = match (target.area, source.area) {
             (a, b) if a == b => return self.apart(target, source),
@@ -118,6 +123,7 @@ impl Memory<'_, '_> {
     }
 
     /// `target := source` for segments that may be one, and are not copied then.
+    #[inline]
     pub(crate) fn copy(&mut self, target: Segment, source: Segment) {
         if target != source && target.len > 0 {
             let (to, from) = self.pair(target, source);
@@ -125,6 +131,7 @@ impl Memory<'_, '_> {
         }
     }
 
+    #[inline]
     fn area(&self, area: Area) -> &[u8] {
         match area {
             Area::Scratch => self.scratch,
@@ -148,6 +155,7 @@ impl Memory<'_, '_> {
     }
 }
 
+#[inline]
 fn read<'b>(buffer: &'b BufferMemory<'_>, area: Area) -> &'b [u8] {
     match (buffer, area) {
         (BufferMemory::Separate { input, .. }, Area::Input(_)) => input,
@@ -157,6 +165,7 @@ fn read<'b>(buffer: &'b BufferMemory<'_>, area: Area) -> &'b [u8] {
 }
 
 /// Binding refuses plans that write an input, so that what is written is an output.
+#[inline]
 fn written<'b>(buffer: &'b mut BufferMemory<'_>) -> &'b mut [u8] {
     match buffer {
         BufferMemory::Separate { output, .. } => output,

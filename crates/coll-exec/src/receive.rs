@@ -3,6 +3,7 @@
 //! is reduced while it is still in the cache. No message is ever held whole.
 
 use crate::code::{BoundOp, Side};
+use crate::frame::Header;
 use crate::run::{Engine, TURN_BYTES, Turn};
 use crate::sink::Sink;
 use crate::{Fault, Interest, Transport};
@@ -65,9 +66,10 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
         }
     }
 
-    fn has_come(&mut self, receive: Receive) -> bool {
-        let (_, sink) = self.sink(receive);
-        sink.header_left() == 0 && sink.lane.cursor.moved == sink.op.bytes
+    fn has_come(&self, receive: Receive) -> bool {
+        let lane = &self.state.lanes[receive.lane as usize];
+        lane.header_bytes == Header::size_bytes(receive.message)
+            && lane.cursor.moved == self.code.ops[receive.id as usize].bytes
     }
 
     /// Takes bytes of the message from wherever they are: about `bytes_max` at most, none if there are none.

@@ -51,7 +51,19 @@ impl Sink<'_, '_, '_> {
         Ok(of_header + payload.len())
     }
 
+    #[inline]
     fn feed_header(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
+        let whole: Option<&[u8; FIRST_HEADER_BYTES]> = bytes.first_chunk();
+        match whole {
+            Some(&first) if self.lane.header_bytes == 0 && self.due.check(&first).is_ok() => {
+                self.lane.header_bytes = FIRST_HEADER_BYTES;
+                Ok(FIRST_HEADER_BYTES)
+            }
+            _ => self.feed_part_of_header(bytes),
+        }
+    }
+
+    fn feed_part_of_header(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         // A copy is checked: the sender may share the memory that the bytes lie in.
         let mut held = [0; FIRST_HEADER_BYTES];
         let before = self.lane.header_bytes;
@@ -69,6 +81,7 @@ impl Sink<'_, '_, '_> {
         Ok(bytes.len())
     }
 
+    #[inline]
     fn store(&mut self, mut payload: &[u8]) {
         while !payload.is_empty() {
             let cursor = &mut self.lane.cursor;
@@ -81,6 +94,7 @@ impl Sink<'_, '_, '_> {
     }
 
     /// Reduces whole elements and keeps the start of one that has not come whole.
+    #[inline]
     fn reduce(&mut self, reducer: &Reducer, element_bytes: usize, side: Side, mut payload: &[u8]) {
         let carried = self.lane.carry_bytes;
         if carried > 0 {
@@ -106,6 +120,7 @@ impl Sink<'_, '_, '_> {
         }
     }
 
+    #[inline]
     fn reduce_whole(&mut self, reducer: &Reducer, side: Side, mut whole: &[u8]) {
         let left = side == Side::Left;
         while !whole.is_empty() {

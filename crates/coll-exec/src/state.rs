@@ -99,6 +99,7 @@ impl State {
     }
 
     /// Starts anew.
+    #[inline]
     pub(crate) fn begin(&mut self, code: &Code, options: RunOptions) {
         self.options = options;
         for (state, lane) in self.lanes.iter_mut().zip(&code.lanes) {
@@ -138,6 +139,7 @@ impl State {
     }
 
     /// Turns what is blocked into interests, and queues it for when they are met.
+    #[inline]
     pub(crate) fn collect_interests(&mut self) {
         self.interests.clear();
         self.waiting.clear();
@@ -149,6 +151,7 @@ impl State {
     }
 
     /// Pushes the lane of an operation if that can go on.
+    #[inline]
     pub(crate) fn wake(&mut self, code: &Code, op: OpId) {
         let lane = code.lane_of[op as usize];
         if self.lanes[lane as usize].at == op && self.missing[op as usize] == 0 {
@@ -157,6 +160,7 @@ impl State {
     }
 
     /// Payload bytes that an operation has moved.
+    #[inline]
     pub(crate) fn progress(&self, code: &Code, op: OpId) -> u64 {
         let lane = &self.lanes[code.lane_of[op as usize] as usize];
         match lane.at.cmp(&op) {
@@ -167,6 +171,7 @@ impl State {
     }
 
     /// Ends a lane's operation: the link's turn passes on, and all that waited is woken.
+    #[inline]
     pub(crate) fn complete(&mut self, code: &Code, lane: u32) {
         let op = self.lanes[lane as usize].at;
         self.lanes[lane as usize].stand_at(op + 1);
@@ -198,12 +203,14 @@ impl State {
     }
 
     /// Lets the sends that follow a receive look how far it is.
+    #[inline]
     pub(crate) fn wake_followers(&mut self, code: &Code, op: OpId) {
         for index in code.followers.run(op) {
             self.wake(code, code.followers.at(index));
         }
     }
 
+    #[inline]
     fn wake_message(&mut self, code: &Code, op: Option<OpId>) {
         if let Some(op) = op {
             self.wake(code, op);
@@ -211,6 +218,7 @@ impl State {
     }
 
     /// The operation that a lane stands at, if it can run.
+    #[inline]
     pub(crate) fn current<'c>(&self, code: &'c Code, lane: u32) -> Option<(OpId, &'c BoundOp)> {
         let op = self.lanes[lane as usize].at;
         let ready = op < code.lanes[lane as usize].end && self.missing[op as usize] == 0;
@@ -242,6 +250,7 @@ impl LaneState {
 
 impl Cursor {
     /// Moves on by bytes that lie within the segment.
+    #[inline]
     pub(crate) fn advance(&mut self, segment_bytes: usize, bytes: usize) {
         self.offset += bytes;
         self.moved += bytes as u64;

@@ -31,7 +31,7 @@ fn ring_all_reduce_of_every_count() {
 #[test]
 fn ring_all_reduce_of_every_type_and_operator() {
     for dtype in DType::ALL {
-        for op in RedOp::ALL {
+        for op in RedOp::ALL.into_iter().filter(|&op| plans::works(op, dtype)) {
             check(&library::ring(3), dtype, op, &[7], 3);
         }
     }
@@ -40,7 +40,7 @@ fn ring_all_reduce_of_every_type_and_operator() {
 #[test]
 fn an_exchange_is_staged_in_a_slot() {
     for count in COUNTS {
-        for op in RedOp::ALL {
+        for op in RedOp::ALL.into_iter().filter(|&op| plans::works(op, DType::I32)) {
             check(&library::exchange(), DType::I32, op, &[count], count);
         }
     }
@@ -80,8 +80,11 @@ fn blocks_of_unequal_counts() {
 #[test]
 fn averages_of_prefixes_divide_by_the_length_of_each() {
     for dtype in DType::ALL {
-        check(&library::scan_chain(4), dtype, RedOp::Avg, &[7], 5);
-        check(&library::scan_chain(4), dtype, RedOp::Sum, &[7], 5);
+        for op in [RedOp::Avg, RedOp::Sum, RedOp::Land, RedOp::Maxloc] {
+            if plans::works(op, dtype) {
+                check(&library::scan_chain(4), dtype, op, &[7], 5);
+            }
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 //! them would leave few bits or none.
 
 use crate::divide::{Divisor64, mean_of_i64, mean_of_i64_shifted, mean_of_u64};
-use crate::element::{Element, F8E4M3, F8E5M2};
-use crate::simd::{self, Level};
+use crate::element::{Bf16, Element, F8E4M3, F8E5M2, F16};
+use crate::simd::{self, Level, Scaling};
 use coll_base::DType;
 
 /// Bytes of the type that averages are summed in.
@@ -52,7 +52,7 @@ pub(crate) fn prepare(dtype: DType, ranks: u64, input: &[u8], working: &mut [u8]
         DType::F8E4M3 => simd::map::<1, 4>(level, input, working, |x| f32::store(F8E4M3::load(x))),
         DType::F8E5M2 => simd::map::<1, 4>(level, input, working, |x| f32::store(F8E5M2::load(x))),
         DType::F64 | DType::C128 | DType::F64I64 => {
-            // As below.
+            // As in `fraction`.
             if ranks.is_power_of_two() {
                 let part = 1.0 / ranks as f64;
                 simd::map::<8, 8>(level, input, working, |x| f64::store(f64::load(x) * part));
@@ -60,21 +60,15 @@ pub(crate) fn prepare(dtype: DType, ranks: u64, input: &[u8], working: &mut [u8]
                 simd::map::<8, 8>(level, input, working, |x| f64::store(f64::load(x) / ranks as f64));
             }
         }
-        // Of a power of two the reciprocal is exact, and so the product is the quotient, at a fifth of the cost.
-        _ if ranks.is_power_of_two() => {
-            let part = 1.0 / ranks as f32;
-            map_f32(dtype, level, input, working, |x| x * part);
-        }
-        _ => map_f32(dtype, level, input, working, |x| x / ranks as f32),
+        _ => simd::scale(dtype, level, input, working, fraction(ranks)),
     }
 }
 
-/// Converts elements that are computed in `f32`.
-fn map_f32(dtype: DType, level: Level, from: &[u8], to: &mut [u8], function: impl Fn(f32) -> f32) {
-    match dtype {
-        DType::F16 => simd::map_f16(level, from, to, function),
-        DType::Bf16 => simd::map_bf16(level, from, to, function),
-        _ => simd::map::<4, 4>(level, from, to, |x| f32::store(function(f32::load(x)))),
+/// Of a power of two the reciprocal is exact, and so the product is the quotient, at a fifth of the cost.
+fn fraction(ranks: u64) -> Scaling {
+    match ranks.is_power_of_two() {
+        true => Scaling::Times(1.0 / ranks as f32),
+        false => Scaling::Over(ranks as f32),
     }
 }
 
@@ -137,6 +131,20 @@ pub(crate) fn finish(dtype: DType, ranks: u64, leaves: u64, working: &[u8], outp
             let factor = ranks as f64 / leaves as f64;
             simd::map::<8, 8>(level, working, output, |x| f64::store(f64::load(x) * factor));
         }
-        _ => map_f32(dtype, level, working, output, |x| (f64::from(x) * ranks as f64 / leaves as f64) as f32),
+        DType::F16 => mended::<2, F16>(level, ranks, leaves, working, output),
+        DType::Bf16 => mended::<2, Bf16>(level, ranks, leaves, working, output),
+        DType::F32 | DType::C64 | DType::F32I32 => mended::<4, f32>(level, ranks, leaves, working, output),
     }
+}
+
+fn mended<const N: usize, E: Element<N, Number = f32>>(
+    level: Level,
+    ranks: u64,
+    leaves: u64,
+    working: &[u8],
+    output: &mut [u8],
+) {
+    simd::map::<N, N>(level, working, output, |x| {
+        E::store((f64::from(E::load(x)) * ranks as f64 / leaves as f64) as f32)
+    });
 }

@@ -17,6 +17,7 @@ mod expr;
 mod interpret;
 mod kernel;
 mod laws;
+mod manual;
 mod many;
 mod narrow;
 mod narrow8;
@@ -32,6 +33,7 @@ mod unsupported;
 
 pub use expr::{Binary, Expr, Unary, UserOperator};
 pub use laws::{Law, LawBreak, sample_laws};
+pub use manual::manual;
 pub use native::UserCode;
 pub use reducer::Reducer;
 pub use unsupported::Unsupported;

@@ -100,6 +100,15 @@ impl Reducer {
         &self.name
     }
 
+    /// Values of a built-in operator's parameters, in the order of [`RedOp::params`]. A user's operator has its own
+    /// compiled in, and shows none.
+    pub fn params(&self) -> &[f64] {
+        match &self.kind {
+            Kind::Scaled(_, scale) => std::slice::from_ref(scale.factor()),
+            Kind::Builtin(_) | Kind::Average(_) | Kind::User { .. } => &[],
+        }
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype

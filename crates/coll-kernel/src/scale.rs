@@ -2,7 +2,7 @@
 
 use crate::element::{Element, F8E4M3, F8E5M2};
 use crate::number::Number;
-use crate::simd::{self, Level};
+use crate::simd::{self, Level, Scaling};
 use coll_base::DType;
 
 /// A factor for elements of a type.
@@ -35,6 +35,11 @@ impl Scale {
         }
     }
 
+    /// The factor.
+    pub(crate) fn factor(&self) -> &f64 {
+        &self.factor
+    }
+
     /// What a rank puts in.
     pub(crate) fn prepare(self, input: &[u8], working: &mut [u8]) {
         match self.dtype.part() {
@@ -47,17 +52,17 @@ impl Scale {
             DType::I64 => self.scaled::<8, i64>(input, working),
             DType::U64 => self.scaled::<8, u64>(input, working),
             DType::F8E4M3 => self.scaled::<1, F8E4M3>(input, working),
-            DType::F8E5M2 => self.scaled::<1, F8E5M2>(input, working),
-            DType::F16 => {
+            DType::F8E5M2 => {
+                // A large factor may leave the range of f32 even: that is too large, and not infinite.
                 let factor = self.factor as f32;
-                simd::map_f16(Level::best(), input, working, |x| x * factor);
-            }
-            DType::Bf16 => {
-                let factor = self.factor as f32;
-                simd::map_bf16(Level::best(), input, working, |x| x * factor);
+                simd::map::<1, 1>(Level::best(), input, working, |x| {
+                    let (x, largest) =
+                        (F8E5M2::load(x), if F8E5M2::load(x).is_finite() { f32::MAX } else { f32::INFINITY });
+                    F8E5M2::store((x * factor).clamp(-largest, largest))
+                });
             }
             DType::F64 => self.scaled::<8, f64>(input, working),
-            _ => self.scaled::<4, f32>(input, working),
+            dtype => simd::scale(dtype, Level::best(), input, working, Scaling::Times(self.factor as f32)),
         }
     }
 

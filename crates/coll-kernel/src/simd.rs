@@ -119,23 +119,41 @@ pub(crate) fn map<const FROM: usize, const TO: usize>(
     }
 }
 
-/// Converts f16 by a function of `f32`, rounding once.
-pub(crate) fn map_f16(level: Level, from: &[u8], to: &mut [u8], function: impl Fn(f32) -> f32) {
-    match level.0 {
-        Kind::Portable => kernel::map::<2, 2>(from, to, |x| F16::store(function(F16::load(x)))),
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: every level above the portable one has the features of AVX2's.
-        _ => unsafe { avx2::map_f16(from, to, function) },
+/// What a rank puts in of a float, made in `f32` and rounded once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scaling {
+    /// `x * factor`
+    Times(f32),
+    /// `x / divisor`
+    Over(f32),
+}
+
+impl Scaling {
+    /// Of one number.
+    #[inline(always)]
+    pub(crate) fn of(self, x: f32) -> f32 {
+        match self {
+            Scaling::Times(factor) => x * factor,
+            Scaling::Over(divisor) => x / divisor,
+        }
     }
 }
 
-/// Converts bf16 by a function of `f32`, rounding once.
-pub(crate) fn map_bf16(level: Level, from: &[u8], to: &mut [u8], function: impl Fn(f32) -> f32) {
-    match level.0 {
-        Kind::Portable => kernel::map::<2, 2>(from, to, |x| Bf16::store(function(Bf16::load(x)))),
+/// Scales elements that are computed in `f32`: f16, bf16, and else `f32` itself.
+pub(crate) fn scale(dtype: DType, level: Level, from: &[u8], to: &mut [u8], scale: Scaling) {
+    match (dtype, level.0) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: every level above the portable one has the features of AVX2's.
-        _ => unsafe { avx2::map_bf16(from, to, function) },
+        (DType::F16, kind) if kind != Kind::Portable => unsafe { avx2::scale_f16(from, to, scale) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        (DType::Bf16, kind) if kind != Kind::Portable => unsafe { avx2::scale_bf16(from, to, scale) },
+        (DType::F16, _) => kernel::map::<2, 2>(from, to, |x| F16::store(scale.of(F16::load(x)))),
+        (DType::Bf16, _) => kernel::map::<2, 2>(from, to, |x| Bf16::store(scale.of(Bf16::load(x)))),
+        _ => match scale {
+            Scaling::Times(factor) => map::<4, 4>(level, from, to, |x| f32::store(f32::load(x) * factor)),
+            Scaling::Over(divisor) => map::<4, 4>(level, from, to, |x| f32::store(f32::load(x) / divisor)),
+        },
     }
 }
 

@@ -47,19 +47,19 @@ fn a_fault_in_a_call_shows_the_calls_around_it() {
         text,
         4,
         expect![[r#"
-        E0302: index out of range: data[2] of 2 chunks
-          main.coll:2:70 `r` (i = 0, r = 2)
-          main.coll:1:45 `broadcast.inner(data)` (called here)
-        E0301: rank 4 is not among the ranks 0..4
-          main.coll:2:76 `r + 1` (i = 0, r = 3)
-          main.coll:1:45 `broadcast.inner(data)` (called here)
-          help: to leave a transfer out, write `where`; to go round, write `% n`
-        E0302: index out of range: data[2] of 2 chunks
-          main.coll:2:70 `r` (r = 2)
-        E0301: rank 4 is not among the ranks 0..4
-          main.coll:2:76 `r + 1` (r = 3)
-          help: to leave a transfer out, write `where`; to go round, write `% n`
-    "#]],
+            E0302: index out of range: data[2] of 2 chunks
+              main.coll:2:70 `r` (r = 2)
+              main.coll:1:45 `broadcast.inner(data)` (in this call, with i = 0)
+            E0301: rank 4 is not among the ranks 0..4
+              main.coll:2:76 `r + 1` (r = 3)
+              main.coll:1:45 `broadcast.inner(data)` (in this call, with i = 0)
+              help: to leave a transfer out, write `where`; to go round, write `% n`
+            E0302: index out of range: data[2] of 2 chunks
+              main.coll:2:70 `r` (r = 2)
+            E0301: rank 4 is not among the ranks 0..4
+              main.coll:2:76 `r + 1` (r = 3)
+              help: to leave a transfer out, write `where`; to go round, write `% n`
+        "#]],
     );
     let text = "use reduce_scatter.halving use allgather.ring
         schedule outer: allreduce { reduce_scatter.halving(data) on 0..n-1 allgather.ring(data) }";
@@ -86,15 +86,16 @@ fn a_function_sees_no_let_and_a_root_needs_a_collective_with_one() {
         text,
         2,
         expect![[r#"
-        E0101: unknown name `d`
-          main.coll:3:28 `d`
-          main.coll:2:17 `d` (declared here)
-          note: a `fn` sees `n`, `root`, parameters and the functions above it, nothing else
-          help: give it as an argument: a parameter `d` of the function
-        E0101: unknown name `root`
-          main.coll:4:16 `root`
-          note: this collective has no root
-    "#]],
+            E0101: unknown name `d`
+              main.coll:3:28 `d`
+              main.coll:2:17 `d` (declared here)
+              note: a `fn` sees `n`, `root`, parameters and the functions above it, nothing else
+              help: give it as an argument: a parameter `d` of the function
+            E0101: unknown name `root`
+              main.coll:4:16 `root`
+              note: this collective has no root
+              help: name a rank of your own: `let root = 0`
+        "#]],
     );
 }
 
@@ -134,13 +135,13 @@ fn pieces_of_a_cut_view_are_unequal() {
         text,
         2,
         expect![[r#"
-        E0306: input[1, 0] onto output[0, 0]: they are different parts of a block
-          alltoall/linear.coll:11:25 `send input[q] to q as output[r]` (r = 0, q = 1)
-          main.coll:3:33 `alltoall.linear(a, b)` (called here)
-          note: chunks of one block may differ by an element, so chunk i fits only chunk i
-          note: and once more for other values
-          help: move it onto itself, or give the collective a buffer with a block for each, as in `data[ranks]`
-    "#]],
+            E0306: input[1, 0] onto output[0, 0]: they are different parts of a block
+              main.coll:3:33 `alltoall.linear(a, b)` (in this call)
+              alltoall/linear.coll:11:25 `send input[q] to q as output[r]` (r = 0, q = 1)
+              note: chunks of one block may differ by an element, so chunk i fits only chunk i
+              note: and once more for other values
+              help: move it onto itself, or give the collective a buffer with a block for each, as in `data[ranks]`
+        "#]],
     );
 }
 
@@ -163,15 +164,15 @@ fn recursion_ends() {
         text,
         2,
         expect![[r#"
-        E0314: `broadcast.a` on 2 ranks calls itself on 2: this never ends
-          main.coll:2:33 `broadcast.a(data)`
-          main.coll:1:25 `broadcast.b(data)` (called here)
-          help: call it on a part of the group, at most half to nest few times
-        E0314: `broadcast.b` on 2 ranks calls itself on 2: this never ends
-          main.coll:1:25 `broadcast.b(data)`
-          main.coll:2:33 `broadcast.a(data)` (called here)
-          help: call it on a part of the group, at most half to nest few times
-    "#]],
+            E0314: `broadcast.a` on 2 ranks calls itself on 2: this never ends
+              main.coll:2:33 `broadcast.a(data)`
+              main.coll:1:25 `broadcast.b(data)` (in this call)
+              help: call it on a part of the group, at most half to nest few times
+            E0314: `broadcast.b` on 2 ranks calls itself on 2: this never ends
+              main.coll:1:25 `broadcast.b(data)`
+              main.coll:2:33 `broadcast.a(data)` (in this call)
+              help: call it on a part of the group, at most half to nest few times
+        "#]],
     );
     let deep = (0..150)
         .fold("broadcast.down(data) on 0..n-1".to_string(), |body, _| format!("if n > 1 {{ {body} }}"));

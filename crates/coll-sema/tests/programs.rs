@@ -297,16 +297,21 @@ fn origins_carry_the_loop_variables_of_callers_and_callees() {
     let text = "use allreduce.ring
         schedule outer: allreduce { for g in 0..2 { if n > 1 { allreduce.ring(data) } } }";
     let program = program(text, 2, 0);
-    let told: Vec<String> = program.transfers.iter().map(|t| program.origins.describe(t.origin)).collect();
+    let origins = &program.origins;
+    let one = |origin| {
+        let calls: Vec<String> = origins.calls_of(origin).into_iter().map(|call| call.text).collect();
+        format!("{} in {}", origins.describe(origin), calls.join("; "))
+    };
+    let told: Vec<String> = program.transfers.iter().map(|t| one(t.origin)).collect();
     expect![[r#"
-        g = 0, s = 0, r = 0
-        g = 0, s = 0, r = 1
-        g = 0, s = 0, r = 0
-        g = 0, s = 0, r = 1
-        g = 1, s = 0, r = 0
-        g = 1, s = 0, r = 1
-        g = 1, s = 0, r = 0
-        g = 1, s = 0, r = 1"#]]
+        s = 0, r = 0 in g = 0
+        s = 0, r = 1 in g = 0
+        s = 0, r = 0 in g = 0
+        s = 0, r = 1 in g = 0
+        s = 0, r = 0 in g = 1
+        s = 0, r = 1 in g = 1
+        s = 0, r = 0 in g = 1
+        s = 0, r = 1 in g = 1"#]]
     .assert_eq(&told.join("\n"));
     let stages: Vec<String> =
         program.stages.iter().map(|s| format!("{} {}..{}", s.name, s.start, s.end)).collect();

@@ -1,15 +1,12 @@
 //! What a rank shows all its peers: who it is, whether it is still there, and whether it is asleep.
-//!
-//! A rank that would sleep says so, looks once more, and sleeps; a rank that has moved something looks afterwards
-//! whether the other one is asleep, and wakes it. Between the two steps both put a full fence, so that at least one of
-//! them sees what the other did.
 
+use crate::bell::{self, Bell};
 use crate::memory::{Block, PAGE_BYTES};
 use rustix::io::Errno;
 use rustix::thread::futex;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 /// Bytes of a head.
@@ -86,39 +83,63 @@ impl Head {
     }
 
     /// Sleeps until it is woken or for `limit`, unless `ready` says that there is something to do.
-    pub(crate) fn sleep(&self, limit: Duration, mut ready: impl FnMut() -> bool) {
-        let asleep = self.block.half(ASLEEP_AT);
-        asleep.store(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        if !ready() {
-            let limit = limit.try_into().ok();
-            match futex::wait(asleep, self.flags(), 1, limit.as_ref()) {
-                // Woken, too late to sleep, a signal, or time is up: all the same to the caller.
-                Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => {}
-                // A system that cannot: time passes all the same.
-                Err(_) => std::thread::yield_now(),
-            }
-        }
-        asleep.store(0, Ordering::Relaxed);
+    pub(crate) fn sleep(&self, limit: Duration, ready: impl FnOnce() -> bool) {
+        bell::sleep(&Futex { head: self, limit }, ready);
     }
 
     /// Wakes the rank if it is asleep. The caller has put a fence after what the rank is to see.
     #[inline]
     pub(crate) fn wake(&self) {
-        if self.block.half(ASLEEP_AT).load(Ordering::Relaxed) != 0 {
-            self.ring();
-        }
-    }
-
-    #[cold]
-    fn ring(&self) {
-        let asleep = self.block.half(ASLEEP_AT);
-        if asleep.swap(0, Ordering::AcqRel) != 0 {
-            let _ = futex::wake(asleep, self.flags(), 1);
-        }
+        bell::wake(&Futex { head: self, limit: Duration::ZERO });
     }
 
     fn flags(&self) -> futex::Flags {
         if self.private { futex::Flags::PRIVATE } else { futex::Flags::empty() }
+    }
+}
+
+/// A head's flag, which ranks sleep on for at most `limit`.
+struct Futex<'h> {
+    head: &'h Head,
+    limit: Duration,
+}
+
+impl Futex<'_> {
+    #[inline]
+    fn word(&self) -> &AtomicU32 {
+        self.head.block.half(ASLEEP_AT)
+    }
+}
+
+impl Bell for Futex<'_> {
+    fn set(&self, up: bool) {
+        self.word().store(up.into(), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn is_up(&self) -> bool {
+        self.word().load(Ordering::Relaxed) != 0
+    }
+
+    fn take_down(&self) -> bool {
+        self.word().swap(0, Ordering::AcqRel) != 0
+    }
+
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    fn doze(&self) {
+        let limit = self.limit.try_into().ok();
+        match futex::wait(self.word(), self.head.flags(), 1, limit.as_ref()) {
+            // Woken, too late to sleep, a signal, or time is up: all the same to the caller.
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => {}
+            // A system that cannot: time passes all the same.
+            Err(_) => std::thread::yield_now(),
+        }
+    }
+
+    fn rouse(&self) {
+        let _ = futex::wake(self.word(), self.head.flags(), 1);
     }
 }

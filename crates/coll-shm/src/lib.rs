@@ -2,12 +2,14 @@
 //! through the same rings, read them where they lie, and wait in the same way: they spin, yield, and sleep on a futex.
 //!
 //! How to read it: `protocol` says how two ranks share a ring, and is safe code that a model explores; `ring` and
-//! `memory` put it into real memory, and are the only files with `unsafe`; `head` is how ranks sleep and wake each other;
+//! `memory` put it into real memory, and are the only files with `unsafe`; `bell` is how ranks sleep and wake each other;
 //! `transport` puts them together.
 
+mod bell;
 mod head;
 mod memory;
 mod options;
+mod pace;
 pub mod processes;
 mod protocol;
 mod ring;

@@ -94,8 +94,8 @@ impl Drop for Block {
                 // SAFETY: allocated with the same layout, and nothing refers to it any more.
                 unsafe { std::alloc::dealloc(self.base.as_ptr(), layout) }
             }
-            // SAFETY: mapped with this length, and nothing refers to it any more. A failure would leave it mapped.
             Origin::Mapped => {
+                // SAFETY: mapped with this length, and nothing refers to it any more. A failure would leave it mapped.
                 let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
             }
         }

@@ -20,6 +20,11 @@
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod tests;
+
+use crate::pace::{Copying, Pace};
+use std::ops::Range;
 
 /// Cells of a ring: packets that may be under way at once.
 pub(crate) const CELLS: usize = 64;
@@ -45,6 +50,8 @@ pub(crate) struct Taken {
 
 /// What both sides see. Offsets are within the rings; the protocol keeps readers and writers of bytes apart.
 pub(crate) trait Shared {
+    /// How many cells there are.
+    fn cells(&self) -> usize;
     /// Bytes of the second ring: a power of two.
     fn long_bytes(&self) -> usize;
     /// A cell's stamp; what was written before it was set is seen after.
@@ -56,7 +63,8 @@ pub(crate) trait Shared {
     fn cell(&self, cell: usize) -> &[u8; CELL_BYTES];
     fn write_cell(&self, cell: usize, at: usize, bytes: &[u8]);
     fn long(&self, offset: usize, len: usize) -> &[u8];
-    fn write_long(&self, offset: usize, bytes: &[u8]);
+    /// Writes a part of a long packet; past the cache if `stream` says so.
+    fn write_long(&self, offset: usize, bytes: &[u8], stream: bool);
 }
 
 /// What the other side wrote cannot be.
@@ -71,6 +79,7 @@ pub(crate) struct Writer<S> {
     written: Taken,
     /// How far the reader was when it was last looked at.
     taken: Taken,
+    pace: Pace,
 }
 
 /// The reading side.
@@ -92,22 +101,32 @@ struct Open {
     end: u64,
 }
 
-fn cell_of(packets: u64) -> usize {
-    packets as usize % CELLS
+/// Copies bytes `range` of what the parts hold together to the same places after `to`.
+#[inline]
+fn copy<S: Shared>(shared: &S, to: usize, parts: &[&[u8]], range: Range<usize>, stream: bool) {
+    let mut start = 0;
+    for part in parts {
+        let end = start + part.len();
+        let (low, high) = (range.start.max(start), range.end.min(end));
+        if low < high {
+            shared.write_long(to + low, &part[low - start..high - start], stream);
+        }
+        start = end;
+    }
 }
 
 impl<S: Shared> Writer<S> {
     pub(crate) fn new(shared: S) -> Writer<S> {
-        Writer { shared, written: Taken::default(), taken: Taken::default() }
+        Writer { shared, written: Taken::default(), taken: Taken::default(), pace: Pace::new() }
     }
 
     /// Takes bytes, `parts` one after the other, as one packet. Returns how many: 0 if there is no room.
     #[inline]
     pub(crate) fn write(&mut self, parts: &[&[u8]]) -> Result<usize, Damage> {
         let total: usize = parts.iter().map(|part| part.len()).sum();
-        if self.written.packets - self.taken.packets == CELLS as u64 {
+        if self.written.packets - self.taken.packets == self.shared.cells() as u64 {
             self.look()?;
-            if self.written.packets - self.taken.packets == CELLS as u64 {
+            if self.written.packets - self.taken.packets == self.shared.cells() as u64 {
                 return Ok(0);
             }
         }
@@ -123,7 +142,7 @@ impl<S: Shared> Writer<S> {
 
     #[inline]
     fn write_short(&mut self, parts: &[&[u8]], total: usize) -> usize {
-        let cell = cell_of(self.written.packets);
+        let cell = self.written.packets as usize % self.shared.cells();
         let mut at = 0;
         for part in parts {
             self.shared.write_cell(cell, at, part);
@@ -136,7 +155,9 @@ impl<S: Shared> Writer<S> {
     }
 
     fn write_long(&mut self, parts: &[&[u8]], total: usize) -> Result<usize, Damage> {
-        let start = self.start(parts[0].len() as u64 % LINE);
+        // What comes after a header starts a line.
+        let lead = if parts.len() > 1 && parts[0].len() < LINE as usize { parts[0].len() as u64 } else { 0 };
+        let start = self.start(lead);
         let wanted = total.min(PACKET_BYTES_MAX).min(self.shared.long_bytes() / 2);
         let mut room = self.room(start);
         if room < wanted {
@@ -148,13 +169,14 @@ impl<S: Shared> Writer<S> {
         if len == 0 {
             return Ok(0);
         }
-        let mut done = 0;
-        for part in parts {
-            let part = &part[..part.len().min(len - done)];
-            self.shared.write_long((start as usize & mask) + done, part);
-            done += part.len();
+        let to = start as usize & mask;
+        let Copying { stream, probe_bytes } = self.pace.choose(len);
+        if probe_bytes > 0 {
+            let shared = &self.shared;
+            self.pace.time(probe_bytes, || copy(shared, to, parts, 0..probe_bytes, false));
         }
-        self.shared.write_cell(cell_of(self.written.packets), 0, &start.to_le_bytes());
+        copy(&self.shared, to, parts, probe_bytes..len, stream);
+        self.shared.write_cell(self.written.packets as usize % self.shared.cells(), 0, &start.to_le_bytes());
         self.written.position = start + len as u64;
         self.publish(LONG | len as u32);
         Ok(len)
@@ -172,7 +194,7 @@ impl<S: Shared> Writer<S> {
 
     #[inline]
     fn publish(&mut self, what: u32) {
-        let cell = cell_of(self.written.packets);
+        let cell = self.written.packets as usize % self.shared.cells();
         self.written.packets += 1;
         self.shared.set_stamp(cell, u64::from(self.written.packets as u32) << 32 | u64::from(what));
     }
@@ -197,7 +219,8 @@ impl<S: Shared> Writer<S> {
     /// Whether the next [`Writer::write`] takes something, whatever it is. Damage is: it has news.
     pub(crate) fn is_writable(&mut self) -> bool {
         let free = |writer: &Writer<S>| {
-            writer.written.packets - writer.taken.packets < CELLS as u64 && writer.room(writer.start(1)) > 0
+            writer.written.packets - writer.taken.packets < writer.shared.cells() as u64
+                && writer.room(writer.start(1)) > 0
         };
         free(self) || self.look().is_err() || free(self)
     }
@@ -211,7 +234,7 @@ impl<S: Shared> Reader<S> {
     /// What has come and is not consumed, as far as it lies together; nothing if nothing has.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<&[u8], Damage> {
-        let cell = cell_of(self.taken.packets);
+        let cell = self.taken.packets as usize % self.shared.cells();
         if self.open.left == 0 {
             let stamp = self.shared.stamp(cell);
             if (stamp >> 32) as u32 != (self.taken.packets + 1) as u32 {
@@ -233,7 +256,8 @@ impl<S: Shared> Reader<S> {
             self.open = Open { long: false, at: 0, left: len, end: self.taken.position };
             return Ok(());
         }
-        let [a, b, c, d, e, f, g, h, ..] = *self.shared.cell(cell_of(self.taken.packets));
+        let [a, b, c, d, e, f, g, h, ..] =
+            *self.shared.cell(self.taken.packets as usize % self.shared.cells());
         let start = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         let ring = self.shared.long_bytes();
         let at = start as usize & (ring - 1);
@@ -267,7 +291,7 @@ impl<S: Shared> Reader<S> {
     /// Whether there is something to read.
     #[inline]
     pub(crate) fn is_readable(&self) -> bool {
-        let stamp = || self.shared.stamp(cell_of(self.taken.packets));
+        let stamp = || self.shared.stamp(self.taken.packets as usize % self.shared.cells());
         self.open.left > 0 || (stamp() >> 32) as u32 == (self.taken.packets + 1) as u32
     }
 }

@@ -37,6 +37,12 @@ impl Ring {
         Ring { block, long_bytes }
     }
 
+    /// The memory it lies in.
+    #[cfg(test)]
+    pub(crate) fn block(&self) -> Arc<Block> {
+        self.block.clone()
+    }
+
     #[inline]
     fn cell_at(cell: usize) -> usize {
         CELLS_AT + cell % CELLS * LINE_BYTES
@@ -44,6 +50,11 @@ impl Ring {
 }
 
 impl Shared for Ring {
+    #[inline]
+    fn cells(&self) -> usize {
+        CELLS
+    }
+
     #[inline]
     fn long_bytes(&self) -> usize {
         self.long_bytes
@@ -97,14 +108,56 @@ impl Shared for Ring {
     }
 
     #[inline]
-    fn write_long(&self, offset: usize, bytes: &[u8]) {
+    fn write_long(&self, offset: usize, bytes: &[u8], stream: bool) {
         assert!(offset <= self.long_bytes && bytes.len() <= self.long_bytes - offset, "invariant: as above");
         if bytes.is_empty() {
             return;
         }
+        let to = self.block.at(LONG_AT + offset);
         // SAFETY: within the block; the rest as for a cell.
         unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.block.at(LONG_AT + offset), bytes.len());
+            match stream {
+                true => copy_past_cache(bytes, to),
+                false => std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()),
+            }
         }
     }
+}
+
+/// Copies with stores that go past the cache, as far as whole lines are written, and waits until they are on their way.
+///
+/// # Safety
+/// As for [`std::ptr::copy_nonoverlapping`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn copy_past_cache(from: &[u8], to: *mut u8) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    let before = to.align_offset(LINE_BYTES).min(from.len());
+    let (first, rest) = from.split_at(before);
+    let (lines, last) = rest.as_chunks::<LINE_BYTES>();
+    // SAFETY: the three parts follow each other within `from` and within what the caller vouches for; lines are written
+    // where they are aligned. The processor always has these instructions.
+    unsafe {
+        std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
+        let mut to = to.add(before);
+        for line in lines {
+            let quarters = [0, 1, 2, 3].map(|at| _mm_loadu_si128(line.as_ptr().cast::<__m128i>().add(at)));
+            for (at, quarter) in quarters.into_iter().enumerate() {
+                _mm_stream_si128(to.cast::<__m128i>().add(at), quarter);
+            }
+            to = to.add(LINE_BYTES);
+        }
+        std::ptr::copy_nonoverlapping(last.as_ptr(), to, last.len());
+        // The stamp must not overtake them.
+        _mm_sfence();
+    }
+}
+
+/// Without such stores: through the cache.
+///
+/// # Safety
+/// As for [`std::ptr::copy_nonoverlapping`].
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn copy_past_cache(from: &[u8], to: *mut u8) {
+    // SAFETY: the caller's.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) }
 }

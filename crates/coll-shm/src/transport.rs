@@ -276,9 +276,22 @@ impl ShmTransport {
         }
     }
 
-    /// Yields, then sleeps.
+    /// Waits like [`Transport::wait`], but no longer than `patience`, which is no fault. Says whether a link is ready.
+    #[inline]
+    pub fn wait_for(&mut self, interests: &[Interest], patience: Duration) -> Result<bool, Fault> {
+        self.flush();
+        for _ in 0..self.waiting.spins {
+            if self.is_ready(interests)? {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        self.wait_long(interests, patience)
+    }
+
+    /// Yields, then sleeps. Says whether a link is ready; not if `patience` is over first.
     #[cold]
-    fn wait_long(&mut self, interests: &[Interest]) -> Result<(), Fault> {
+    fn wait_long(&mut self, interests: &[Interest], patience: Duration) -> Result<bool, Fault> {
         let began = Instant::now();
         if std::mem::take(&mut self.moved) || self.idle_since.is_none() {
             self.idle_since = Some(began);
@@ -287,23 +300,27 @@ impl ShmTransport {
         let mut now = began;
         loop {
             if self.is_ready(interests)? {
-                return Ok(());
+                return Ok(true);
             }
             self.check(interests)?;
             let left = self.limit.saturating_sub(now - idle_since);
             if left.is_zero() {
                 return Err(Fault::TimedOut { limit_s: self.limit.as_secs_f64() });
             }
+            let patient = patience.saturating_sub(now - began);
+            if patient.is_zero() {
+                return Ok(false);
+            }
             if now - began < self.waiting.yielding {
                 for _ in 0..8 {
                     std::thread::yield_now();
                     if self.is_ready(interests)? {
-                        return Ok(());
+                        return Ok(true);
                     }
                 }
             } else {
                 let head = self.head.clone();
-                head.sleep(left.min(SLICE), || {
+                head.sleep(left.min(SLICE).min(patient), || {
                     !matches!(self.is_ready(interests), Ok(false)) || self.check(interests).is_err()
                 });
             }
@@ -381,14 +398,8 @@ impl Transport for ShmTransport {
 
     #[inline]
     fn wait(&mut self, interests: &[Interest]) -> Result<(), Fault> {
-        self.flush();
-        for _ in 0..self.waiting.spins {
-            if self.is_ready(interests)? {
-                return Ok(());
-            }
-            std::hint::spin_loop();
-        }
-        self.wait_long(interests)
+        while !self.wait_for(interests, Duration::MAX)? {}
+        Ok(())
     }
 }
 

@@ -246,11 +246,15 @@ fn foreign_form(scene: &Scene<'_>) -> Option<Diagnostic> {
             "`,` between indices",
             "write all indices in one pair: `data[i, j]`".to_string(),
         ),
-        ("reduce" | "left", _) if scene.is_transfer() && token.kind == Kind::Word && !is_reserved(text) => (
-            "a transfer does not name its operator",
-            "the next statement",
-            format!("leave `{text}` out: the operator is chosen as it runs, `collc run … --op {text}`"),
-        ),
+        ("reduce" | "left", _)
+            if scene.is_transfer() && token.kind == Kind::Word && !is_reserved(text) && text != "right" =>
+        {
+            (
+                "a transfer does not name its operator",
+                "the next statement",
+                format!("leave `{text}` out: the operator is chosen as it runs, `collc run … --op {text}`"),
+            )
+        }
         (_, "then") => (
             "`if` takes braces, and no `then`",
             "`{`",

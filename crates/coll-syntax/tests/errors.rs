@@ -119,10 +119,10 @@ fn transfers() {
     check_body(
         "    step { send data to 3 reduce right }",
         expect![[r#"
-        E0001 2:34 `right`: expected `left` or the next statement, found the name `right`
-            expected `left` or the next statement; found the name `right`
-            help: the form is `send VIEW [from RANK] to RANK [as VIEW] [reduce [left]]`
-    "#]],
+            E0001 2:34 `right`: expected `left` or the next statement, found the name `right`
+                expected `left` or the next statement; found the name `right`
+                help: the form is `send VIEW [from RANK] to RANK [as VIEW] [reduce [left]]`
+        "#]],
     );
 }
 

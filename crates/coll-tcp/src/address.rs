@@ -70,6 +70,7 @@ mod tests {
             advertise: vec![],
             control_ip: control_ip.parse().unwrap(),
             host: host(loopback_id),
+            chosen: vec![],
         };
         Entry { rank: 1, contact, observed_ip: observed_ip.parse().unwrap(), beside_server: false }
     }

@@ -4,7 +4,7 @@
 //! a job that has started are [`coll_exec::Fault`].
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use coll_exec::Link;
 use serde::{Deserialize, Serialize};
@@ -161,6 +161,27 @@ pub enum StartError {
         /// The channel.
         channel: u32,
     },
+    /// No interface of this machine is among those that were asked for.
+    #[error(
+        "no interface of this machine is one of {wanted:?}; it has {}\nhelp: name one of these, the start of its name, or its network (10.0.0.0/8)",
+        seen.join(", ")
+    )]
+    NoInterface {
+        /// What was asked for.
+        wanted: String,
+        /// Name and address of each that there is.
+        seen: Vec<String>,
+    },
+    /// Ranks on different machines chose the same address.
+    #[error(
+        "address {address} belongs to {ranks}, which are on different machines\nhelp: choose an interface on which each machine has an address of its own; a container's bridge has the same on all"
+    )]
+    AddressTwice {
+        /// The address.
+        address: IpAddr,
+        /// The lowest rank on each machine that has it.
+        ranks: RankList,
+    },
     /// Peers could not be connected.
     #[error(
         "rank {rank} could not connect to its peers within {limit_s} s:\n{}help: open these addresses between the machines, or name better ones (advertise)",
@@ -253,6 +274,7 @@ pub(crate) enum Refusal {
     RankTwice { rank: u32, from: Vec<String> },
     RankOutOfRange { rank: u32, world: u32, from: String },
     OneSidedLink { from: u32, to: u32, channel: u32 },
+    AddressTwice { address: IpAddr, ranks: RankList },
     Closing,
 }
 
@@ -267,6 +289,7 @@ impl Refusal {
             Refusal::RankTwice { rank, from } => StartError::RankTwice { rank, from },
             Refusal::RankOutOfRange { rank, world, from } => StartError::RankOutOfRange { rank, world, from },
             Refusal::OneSidedLink { from, to, channel } => StartError::OneSidedLink { from, to, channel },
+            Refusal::AddressTwice { address, ranks } => StartError::AddressTwice { address, ranks },
             Refusal::Closing => {
                 StartError::ServerGone { address: address.to_owned(), detail: "it was stopped".into() }
             }

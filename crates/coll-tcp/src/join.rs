@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
 use std::thread;
@@ -20,6 +20,7 @@ use crate::dial::{Backoff, Race};
 use crate::error::{RankList, StartError};
 use crate::handshake::{HandshakeError, introduce};
 use crate::host::{Host, ensure_descriptors};
+use crate::interfaces;
 use crate::links::{Connected, Ground, Paths};
 use crate::options::JoinOptions;
 use crate::socket;
@@ -38,6 +39,8 @@ const GRACE: Duration = Duration::from_millis(800);
 /// A world of one rank opens no socket but a local one, and needs no server.
 pub fn join(options: JoinOptions) -> Result<TcpTransport, StartError> {
     options.validate()?;
+    let mut options = options;
+    let chosen = use_interfaces(&mut options)?;
     let waker = |error: io::Error| StartError::System {
         what: "make a pair of sockets to wake by",
         detail: error.to_string(),
@@ -52,7 +55,7 @@ pub fn join(options: JoinOptions) -> Result<TcpTransport, StartError> {
     let (rank_board, rank_options) = (Arc::clone(&board), options.clone());
     let thread = thread::Builder::new()
         .name(format!("coll-control-{}", options.rank))
-        .spawn(move || attend_to_job(&rank_options, &rank_board, reins, &starting))
+        .spawn(move || attend_to_job(&rank_options, chosen, &rank_board, reins, &starting))
         .map_err(|error| StartError::System { what: "start a thread", detail: error.to_string() })?;
     let gone = |_| StartError::System {
         what: "start",
@@ -63,12 +66,27 @@ pub fn join(options: JoinOptions) -> Result<TcpTransport, StartError> {
     Ok(TcpTransport::new(&options, connected, Some(control), board, woken))
 }
 
+/// Listens at, or advertises, the addresses of the interfaces that were chosen, which it returns.
+fn use_interfaces(options: &mut JoinOptions) -> Result<Vec<IpAddr>, StartError> {
+    let Some(wanted) = &options.interfaces else { return Ok(Vec::new()) };
+    if options.listen.is_some() || !options.advertise.is_empty() {
+        return Ok(Vec::new());
+    }
+    let chosen = interfaces::choose(wanted)?;
+    match chosen[..] {
+        [one] => options.listen = Some(SocketAddr::new(one, 0)),
+        _ => options.advertise = chosen.iter().map(|ip| SocketAddr::new(*ip, 0)).collect(),
+    }
+    Ok(chosen)
+}
+
 /// What a rank starts with.
 type Started = Result<(Connected, Identity), StartError>;
 
 /// The control thread's whole life.
 fn attend_to_job(
     options: &JoinOptions,
+    chosen: Vec<IpAddr>,
     board: &Board,
     reins: Controls,
     starting: &std_mpsc::Sender<Started>,
@@ -82,7 +100,7 @@ fn attend_to_job(
         }
     };
     runtime.block_on(async {
-        match start(options).await {
+        match start(options, chosen).await {
             Ok((server, paths, connected)) => {
                 if starting.send(Ok((connected, server.identity.clone()))).is_ok() {
                     server.attend(paths, board, reins).await;
@@ -97,7 +115,7 @@ fn attend_to_job(
     runtime.shutdown_background();
 }
 
-async fn start(options: &JoinOptions) -> Result<(Server, Paths, Connected), StartError> {
+async fn start(options: &JoinOptions, chosen: Vec<IpAddr>) -> Result<(Server, Paths, Connected), StartError> {
     let deadline = deadline_of(options);
     let stream = reach(options, deadline).await?;
     let listener = listen(options)?;
@@ -109,6 +127,7 @@ async fn start(options: &JoinOptions) -> Result<(Server, Paths, Connected), Star
         advertise: options.advertise.clone(),
         control_ip: stream.local_addr().map_err(ends)?.ip().to_canonical(),
         host: Host::here(),
+        chosen,
     };
     let mut server = Server::new(stream, options);
     tell(options, &mut server, &register(options, contact)?, deadline).await?;

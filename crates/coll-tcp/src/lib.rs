@@ -24,9 +24,12 @@ mod control;
 mod desk;
 mod dial;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod handshake;
 mod host;
 mod inquiry;
+mod interfaces;
 mod job;
 mod join;
 mod links;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use coll_exec::Link;
 use tokio::net::TcpStream;
@@ -25,6 +26,10 @@ use crate::wire::{Entry, LinkClaim};
 
 /// How many peers a rank connects to at a time, so that an all-to-all does not flood the peers' queues.
 const AT_A_TIME: usize = 64;
+
+/// How much longer than the deadline a rank waits that has nothing but to be connected to: whoever connects knows what
+/// was tried, and its word should come first.
+const ACCEPTOR_GRACE: Duration = Duration::from_millis(300);
 
 /// What both ends of a link must know of the job.
 #[derive(Clone, Debug)]
@@ -72,11 +77,16 @@ impl Paths {
         let tried = Tried::default();
         let mut connecting = self.start(links, &tried);
         let mut connected = BTreeMap::new();
+        let mut until = deadline;
         while connected.len() < links.len() {
             tokio::select! {
                 Some(outcome) = connecting.join_next() => connected.extend(outcome),
-                () = tokio::time::sleep_until(deadline) => {
+                () = tokio::time::sleep_until(until) => {
                     let missing = links.iter().copied().filter(|link| !connected.contains_key(link));
+                    if until == deadline && missing.clone().all(|link| link.peer > self.ground.rank) {
+                        until = deadline + ACCEPTOR_GRACE;
+                        continue;
+                    }
                     let failures = failures(self.ground.rank, missing, &tried);
                     return Err(StartError::Links { rank: self.ground.rank, limit_s, failures });
                 }
@@ -175,10 +185,15 @@ mod tests {
     use crate::wire::Contact;
     use expect_test::expect;
     use std::net::Ipv4Addr;
-    use std::time::Duration;
 
     fn peer(rank: u32, listen: SocketAddr) -> Entry {
-        let contact = Contact { listen, advertise: vec![], control_ip: listen.ip(), host: Host::here() };
+        let contact = Contact {
+            listen,
+            advertise: vec![],
+            control_ip: listen.ip(),
+            host: Host::here(),
+            chosen: vec![],
+        };
         Entry { rank, contact, observed_ip: listen.ip(), beside_server: true }
     }
 

@@ -36,6 +36,10 @@ pub struct JoinOptions {
     /// Where peers should connect to, if that is not where this rank listens. A port of 0 stands for the one that it
     /// listens at. By default what this rank and the server see of its address.
     pub advertise: Vec<SocketAddr>,
+    /// Which interfaces or networks of this machine peers should use, as a list such as `eth,^eth1` or `10.0.0.0/8`:
+    /// every interface whose name begins so, `=name` for one alone, `^` before what should not be used. One list may
+    /// serve machines that name theirs differently. Not used where `listen` or `advertise` say more.
+    pub interfaces: Option<String>,
     /// The size of each link's socket buffers, in bytes. Left to the system by default, which does better.
     pub socket_buffer_bytes: Option<usize>,
     /// How long a rank that waits for bytes asks again before it sleeps: a millisecond at most. Zero saves the
@@ -57,6 +61,7 @@ impl JoinOptions {
             time_limit: Duration::from_secs(30),
             listen: None,
             advertise: Vec::new(),
+            interfaces: None,
             socket_buffer_bytes: None,
             spin_limit: Duration::from_micros(200),
         }

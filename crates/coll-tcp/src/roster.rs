@@ -100,6 +100,7 @@ impl Roster {
         for field in self.fields() {
             self.agree(&field, |member| value_of(member, &field))?;
         }
+        self.addresses_differ()?;
         if self.is_full() { self.links_meet() } else { Ok(()) }
     }
 
@@ -185,6 +186,29 @@ impl Roster {
         names
     }
 
+    /// An address that was chosen leads to one machine only.
+    fn addresses_differ(&self) -> Result<(), Refusal> {
+        let mut homes: BTreeMap<IpAddr, BTreeMap<&str, u32>> = BTreeMap::new();
+        for member in self.by_rank() {
+            let Some(particulars) = &member.particulars else { continue };
+            for &address in particulars.contact.chosen.iter().filter(|address| !address.is_loopback()) {
+                let home = particulars.contact.host.loopback_id.as_str();
+                homes.entry(address).or_default().entry(home).or_insert(member.rank);
+            }
+        }
+        // Machines that cannot be told apart may be one.
+        let shared =
+            homes.into_iter().find(|(_, homes)| homes.keys().filter(|home| !home.is_empty()).count() > 1);
+        match shared {
+            Some((address, homes)) => {
+                let mut ranks: Vec<u32> = homes.into_values().collect();
+                ranks.sort_unstable();
+                Err(Refusal::AddressTwice { address, ranks: RankList(ranks) })
+            }
+            None => Ok(()),
+        }
+    }
+
     fn links_meet(&self) -> Result<(), Refusal> {
         let mut ends = BTreeSet::new();
         for member in self.members.values() {
@@ -251,6 +275,7 @@ mod tests {
                     advertise: vec![],
                     control_ip: "127.0.0.1".parse().unwrap(),
                     host: Host { name: "node".into(), loopback_id: "x".into(), pid: 100 + line as u32 },
+                    chosen: vec![],
                 },
             };
             let registration = Registration {

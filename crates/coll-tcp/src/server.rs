@@ -1,6 +1,6 @@
 //! The rendezvous server: a thread that listens, hears out one connection per rank, and lets the desk decide.
 
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -47,7 +47,8 @@ enum Order {
 
 impl Rendezvous {
     /// Listens at `address` (`host:port`; port 0 for any free one) and serves in the background any number of jobs,
-    /// one after the other or at once, whose ranks know `token`.
+    /// one after the other or at once, whose ranks know `token`. A name other than `localhost` that stands for loopback
+    /// here is this machine's own, which others reach at another address: then it listens at all.
     pub fn bind(address: &str, token: impl Into<Token>) -> Result<Rendezvous, StartError> {
         let listener = listen(address)?;
         host::raise_descriptor_limit();
@@ -98,7 +99,15 @@ impl Drop for Rendezvous {
 
 fn listen(address: &str) -> Result<TcpListener, StartError> {
     let resolve = |detail: String| StartError::Resolve { address: address.to_owned(), detail };
-    let candidates = address.to_socket_addrs().map_err(|error| resolve(error.to_string()))?;
+    let mut candidates: Vec<SocketAddr> =
+        address.to_socket_addrs().map_err(|error| resolve(error.to_string()))?.collect();
+    if is_name_of_this_machine(address, &candidates) {
+        let anywhere = |address: &SocketAddr| match address {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, address.port())),
+        };
+        candidates = candidates.iter().map(anywhere).collect();
+    }
     let mut last = resolve("it stands for no address".to_owned());
     for candidate in candidates {
         match socket::listen(candidate) {
@@ -107,6 +116,20 @@ fn listen(address: &str) -> Result<TcpListener, StartError> {
         }
     }
     Err(last)
+}
+
+/// Many systems let their own name stand for loopback (Debian for 127.0.1.1). Elsewhere it stands for a real address:
+/// who listens by that name must be found there too.
+fn is_name_of_this_machine(address: &str, candidates: &[SocketAddr]) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_literal = host.parse::<std::net::IpAddr>().is_ok();
+    let means_loopback =
+        host == "localhost" || host.ends_with(".localhost") || host.starts_with("localhost.");
+    !is_literal
+        && !means_loopback
+        && !candidates.is_empty()
+        && candidates.iter().all(|candidate| candidate.ip().is_loopback())
 }
 
 fn system(what: &'static str, error: &std::io::Error) -> StartError {

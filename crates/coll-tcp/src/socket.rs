@@ -57,3 +57,20 @@ pub(crate) fn set_buffers(stream: &tokio::net::TcpStream, size_bytes: usize) -> 
     socket.set_send_buffer_size(size_bytes)?;
     socket.set_recv_buffer_size(size_bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_link_sends_at_once_and_notices_an_idle_peer_s_end() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        prepare(&stream).unwrap();
+        let socket = SockRef::from(&stream);
+        assert!(socket.keepalive().unwrap() && socket.tcp_nodelay().unwrap());
+        let noticed = socket.tcp_keepalive_time().unwrap()
+            + socket.tcp_keepalive_interval().unwrap() * socket.tcp_keepalive_retries().unwrap();
+        assert_eq!(noticed, Duration::from_secs(25));
+    }
+}

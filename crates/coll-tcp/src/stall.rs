@@ -68,6 +68,16 @@ impl TcpTransport {
         Duration::MAX
     }
 
+    /// Counts time that this rank has waited for `peers` in another transport than this one, and asks what they are doing
+    /// when it is time. The job's fault, if it has one.
+    pub fn waited(&mut self, time: Duration, peers: impl Iterator<Item = u32>) -> Result<(), Fault> {
+        self.stall.slept(time);
+        if self.stall.next_question(self.limit).is_some_and(|due| self.stall.slept >= due) {
+            self.ask(peers);
+        }
+        self.board.fault().map_or(Ok(()), Err)
+    }
+
     /// Asks the server what the other ranks are doing while this one waits for some of them.
     fn ask(&mut self, peers: impl Iterator<Item = u32>) {
         self.board.wait_for(peers);

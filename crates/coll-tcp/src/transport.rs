@@ -4,6 +4,14 @@
 //! why comes by another way. So a broken link is not an error at once. It is set aside for [`GRACE`], in which the
 //! control thread may learn the reason; only then is the link's own end the error.
 //!
+//! A message takes one call to the system on each side that moves its bytes: header and payload go out by one
+//! `sendmsg`, and a small message comes in by one `recv`. Beside these there are `recv`s in vain while it waits, about
+//! one for each message of a ping-pong between two cores, and a `poll` only if nothing comes soon ([`crate::spin`]).
+//! Measured on two cores by `examples/speed.rs`, which prints these counts: 8 B take 5 µs from rank to rank; both ways
+//! at once, each direction carries 4 to 5 GB/s up to 4 MiB and 2.5 GB/s beyond, where memory is the limit. Socket
+//! buffers of fixed sizes from 256 KiB to 4 MiB were no better than the system's own choice. Copies are not avoided by
+//! MSG_ZEROCOPY, which loopback turns into copies anyway.
+//!
 //! A rank that sleeps for long asks the server what the others are doing; if its time runs out, the answer says who
 //! kept it waiting, and if the ranks make different calls, that ends the job on all of them ([`crate::inquiry`]).
 
@@ -213,6 +221,25 @@ impl TcpTransport {
                 0
             }
         }
+    }
+
+    /// Waits like [`Transport::wait`], but no longer than `patience`, which is no fault. Says whether a link is ready.
+    pub fn wait_for(&mut self, interests: &[Interest], patience: Duration) -> Result<bool, Fault> {
+        if std::mem::take(&mut self.moved) {
+            self.stall.renew();
+            self.spin.renew();
+        }
+        if let Some(fault) = self.board.fault() {
+            return Err(fault);
+        }
+        let grace = self.wires.grace()?;
+        let left = self.limit.saturating_sub(self.stall.slept);
+        if left.is_zero() {
+            return Err(self.overdue(interests));
+        }
+        let until_question = self.ask_if_due(interests);
+        let nap = left.min(until_question).min(grace.unwrap_or(left)).min(patience);
+        self.doze(interests, nap)
     }
 
     /// Sleeps until a link or the board has something, or for `limit`. Says whether a link has.

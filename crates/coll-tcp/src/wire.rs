@@ -112,6 +112,8 @@ pub(crate) struct Contact {
     /// This end of the rank's control connection.
     pub(crate) control_ip: IpAddr,
     pub(crate) host: Host,
+    /// Its addresses on the interfaces that its user chose.
+    pub(crate) chosen: Vec<IpAddr>,
 }
 
 /// A peer, as the server tells a rank of it.
@@ -126,7 +128,7 @@ pub(crate) struct Entry {
 }
 
 /// From a rank to the server, once proved.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum ToServer {
     /// First of all.
     Register(Box<Particulars>),

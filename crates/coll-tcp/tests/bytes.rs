@@ -196,3 +196,42 @@ fn one_rank_needs_nobody() {
     assert_eq!(transport.wait(&[]), Err(Fault::TimedOut { limit_s: 0.05 }));
     transport.shutdown();
 }
+
+#[test]
+fn a_small_message_takes_one_call_on_each_side() {
+    let server = world::server();
+    world::run_all(world::mesh(&server, 2, 1), |mut transport| {
+        let link = Link { peer: 1 - transport.rank(), channel: 0 };
+        let mut bytes = [0; 40];
+        for _ in 0..500 {
+            assert_eq!(transport.try_send(link, &[&[1; 32], &[2; 8]]), Ok(40));
+            let mut received = 0;
+            while received < bytes.len() {
+                match transport.try_recv(link, &mut bytes[received..]).unwrap() {
+                    0 => {
+                        transport.wait(&[Interest { link, readable: true, writable: false }]).unwrap();
+                    }
+                    count => received += count,
+                }
+            }
+        }
+        let counters = transport.counters();
+        assert_eq!((counters.sends, counters.sent_bytes), (500, 20_000));
+        assert_eq!(counters.receives - counters.in_vain, 500, "{counters:?}");
+        transport.exchange(vec![]).unwrap();
+        transport.shutdown();
+    });
+}
+
+#[test]
+fn a_rank_that_waits_does_not_burn_its_core() {
+    let server = world::server();
+    world::run_all(world::mesh(&server, 2, 1), |mut transport| {
+        let link = Link { peer: 1 - transport.rank(), channel: 0 };
+        transport.begin(Duration::from_millis(600));
+        world::wait_long(&mut transport, &[Interest { link, readable: true, writable: false }]);
+        let looks = transport.counters().yields;
+        // Yielding takes a tenth of a microsecond at the very least, and a millisecond is the most that is spun.
+        assert!(looks < 10_000, "{looks}");
+    });
+}

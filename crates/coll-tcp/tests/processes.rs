@@ -145,6 +145,34 @@ fn a_stopped_rank_is_named_by_an_exchange() {
 }
 
 #[test]
+fn a_stopped_rank_is_named_by_those_who_wait_in_an_operation() {
+    let call = std::sync::Arc::new(coll_tcp::Call { fingerprint: [1; 16], words: vec![] });
+    if let Ok(address) = std::env::var(PART) {
+        let mut transport = join(world::mesh_at(&address, 3, 1).remove(0)).unwrap();
+        transport.begin_call(Duration::from_secs(30), 1, &call);
+        transport.exchange(vec![]).unwrap();
+        std::thread::sleep(Duration::from_secs(30));
+        return;
+    }
+    let server = world::server();
+    let name = "a_stopped_rank_is_named_by_those_who_wait_in_an_operation";
+    let child = play(name, &server.address().to_string());
+    others(&server.address().to_string(), |mut transport| {
+        child.stop();
+        let began = Instant::now();
+        transport.begin_call(Duration::from_millis(1200), 1, &call);
+        // Rank 2 waits for rank 1, which waits for the stopped one: both name the one that is to blame.
+        let link = Link { peer: if transport.rank() == 2 { 1 } else { 0 }, channel: 0 };
+        let fault = world::wait_long(&mut transport, &[Interest { link, readable: true, writable: false }]);
+        let Fault::Late { ranks, detail, .. } = &fault else { panic!("{fault}") };
+        assert!(*ranks == [0] && detail.contains("does not answer"), "{detail}");
+        assert!(began.elapsed() < Duration::from_secs(2));
+        // Until the other one knows by itself.
+        std::thread::sleep(Duration::from_millis(600));
+    });
+}
+
+#[test]
 fn a_stopped_server_is_an_error_in_time() {
     if let Ok(address) = std::env::var(PART) {
         let _server = Rendezvous::bind(&address, world::TOKEN).unwrap();

@@ -65,7 +65,9 @@ impl Bundle {
 
     /// As text.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a bundle is plain data") + "\n"
+        serde_json::to_string_pretty(self)
+            .expect("invariant: a bundle is strings and numbers, and writing to memory works")
+            + "\n"
     }
 
     /// True if text claims to be a bundle.

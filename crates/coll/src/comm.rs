@@ -15,6 +15,7 @@ mod engine;
 mod entry;
 mod error;
 mod group;
+mod meeting;
 mod message;
 mod op;
 mod pending;
@@ -34,6 +35,7 @@ pub use custom::{Buffer, Custom};
 pub use element::Element;
 pub use error::{CommError, Failure};
 pub use group::Group;
+pub use meeting::Via;
 pub use op::Op;
 pub use pending::Pending;
 pub use prepared::Prepared;
@@ -119,9 +121,15 @@ impl Communicator {
         Communicator::builder().rank(0, 1).build()
     }
 
-    /// Ranks of one process, each for a thread of its own, in order of rank.
+    /// Ranks of one process, each for a thread of its own, in order of rank. They pass bytes through the memory that they
+    /// have in common.
     pub fn local(ranks: u32) -> Result<Vec<Communicator>, CommError> {
-        builder::local(ranks, Builder::default())
+        Communicator::local_with(ranks, Builder::default())
+    }
+
+    /// As [`Communicator::local`], with a builder's time limit, name, recorder, and what carries the bytes.
+    pub fn local_with(ranks: u32, options: Builder) -> Result<Vec<Communicator>, CommError> {
+        builder::local(ranks, options)
     }
 
     pub(crate) fn with_engine(engine: Box<Engine>) -> Communicator {

@@ -122,6 +122,7 @@ fn alone(
 /// What was found on small rank counts, if the short way yields the slices of the whole there.
 fn trust(source: &Source, schedule: usize, instance: &Instance, options: &Options) -> Option<Trust> {
     let all = Claims { ordered: true, same_reduction_tree: true };
+    let rooted = source.schedules().get(schedule).is_some_and(|info| info.rooted);
     let mut trust = Trust { counts: Vec::new(), claims: all, reduces: false };
     for ranks in (2..=REFERENCE_RANKS_MAX).rev() {
         let root = instance.root % ranks;
@@ -141,7 +142,7 @@ fn trust(source: &Source, schedule: usize, instance: &Instance, options: &Option
                 trust.reduces |= proved.plan.reduces;
             }
         }
-        trust.counts.push((ranks, if source.schedules()[schedule].rooted { root } else { 0 }));
+        trust.counts.push((ranks, if rooted { root } else { 0 }));
         if trust.counts.len() == REFERENCES {
             break;
         }

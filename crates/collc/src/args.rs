@@ -206,7 +206,7 @@ pub(crate) struct RunArgs {
     /// own if it declares one, else sum]
     #[arg(long, value_name = "OP")]
     pub(crate) op: Option<String>,
-    /// Set a parameter of the operator
+    /// Set a parameter of the operator: the file's own, or `factor` of `premul_sum`
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = operator_value, allow_hyphen_values = true)]
     pub(crate) operator_values: Vec<(String, f64)>,
     /// Timed iterations

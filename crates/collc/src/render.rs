@@ -45,7 +45,12 @@ fn calls(sources: &SourceMap, calls: &[Label]) -> Vec<String> {
         let with = if call.text.is_empty() { String::new() } else { format!(" with {}", call.text) };
         format!("called from {}:{}:{}{with}", sources.name(call.span.file), place.line, place.column)
     };
-    let mut lines: Vec<String> = calls.iter().map(line).collect();
+    let mut lines: Vec<String> = Vec::new();
+    for same in calls.chunk_by(|a, b| a == b) {
+        let times =
+            if same.len() > 1 { format!(", {} times in each other", same.len()) } else { String::new() };
+        lines.push(line(&same[0]) + &times);
+    }
     if lines.len() > CALLS_MAX {
         let hidden = lines.len() - (CALLS_MAX - 1);
         lines.splice(CALLS_MAX - 2..lines.len() - 1, [format!("… and from {hidden} calls more")]);

@@ -100,9 +100,12 @@ impl Case<'_> {
             let text = format!("the first time came with {}", self.transfer(first.transfer));
             self.also(told, first.transfer, text)
         };
-        told.help(format!(
-            "send what rank {rank} is not in yet, or leave out `reduce` where what arrives is already complete"
-        ))
+        told.help(match self.is_library(version.transfer) {
+            true => format!("give this call values that rank {rank} is not in yet"),
+            false => format!(
+                "send what rank {rank} is not in yet, or leave out `reduce` where what arrives is already complete"
+            ),
+        })
     }
 
     /// The reduction that first had a leaf on both sides, and that leaf.
@@ -211,9 +214,11 @@ impl Case<'_> {
             let step = self.program.transfers[version.transfer as usize].step;
             let told = idle::after(self.program, told, step, &name);
             let told = self.lost_label(told, leaf);
-            return self.holders_note(told, leaf).help(format!(
-                "one more step of this kind, or another send, has to bring {name} to rank {rank}"
-            ));
+            let what = match self.is_library(version.transfer) {
+                true => "another call or a send",
+                false => "one more step of this kind, or another send,",
+            };
+            return self.holders_note(told, leaf).help(format!("{what} has to bring {name} to rank {rank}"));
         }
         if let Some((at, leaf)) = self.last_destroyed(set) {
             let version = self.trace.version(at);
@@ -336,6 +341,10 @@ impl Case<'_> {
     /// `this send, in step 4 (s = 3), from rank 0 to rank 1`
     fn transfer(&self, index: u32) -> String {
         names::this(self.program, &self.program.transfers[index as usize])
+    }
+
+    fn is_library(&self, transfer: u32) -> bool {
+        names::is_library(self.program, &self.program.transfers[transfer as usize])
     }
 
     fn also(&self, told: Diagnostic, transfer: u32, text: String) -> Diagnostic {

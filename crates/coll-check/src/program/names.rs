@@ -137,6 +137,11 @@ pub(super) fn at(program: &Program, code: Code, origin: OriginId, message: Strin
     Diagnostic::new(code, program.origins.span(origin), message).called_by(program.origins.calls_of(origin))
 }
 
+/// True for a transfer of the library, which its caller cannot mend.
+pub(super) fn is_library(program: &Program, transfer: &Transfer) -> bool {
+    program.origins.span(transfer.origin).file != program.origins.schedule.file
+}
+
 /// Adds what a transfer of another statement did. If it is the library's, the own file's call that led to it is pointed
 /// at as well.
 pub(super) fn also(program: &Program, told: Diagnostic, transfer: &Transfer, text: String) -> Diagnostic {
@@ -147,7 +152,7 @@ pub(super) fn also(program: &Program, told: Diagnostic, transfer: &Transfer, tex
     let same = call == own(&told.calls);
     let told = told.also(span, text);
     match call {
-        Some(call) if !same && span.file != program.origins.schedule.file => {
+        Some(call) if !same && is_library(program, transfer) => {
             let with = if call.text.is_empty() { String::new() } else { format!(", with {}", call.text) };
             told.also(call.span, format!("step {} is of this call{with}", transfer.step))
         }

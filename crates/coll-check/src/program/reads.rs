@@ -18,6 +18,8 @@ pub(super) fn empty_source(program: &Program, values: &mut Values, statement: &S
     let (told, dropped) = why_empty(program, values, statement, transfer.source, told);
     told.help(if dropped {
         "read before the call, or only what the call's contract ensures"
+    } else if names::is_library(program, transfer) {
+        "write it before the call, or give the call another view"
     } else {
         "write it in an earlier step: within one, every transfer reads what was there as the step began"
     })
@@ -31,7 +33,10 @@ pub(super) fn empty_target(program: &Program, values: &mut Values, statement: &S
     let told = names::at(program, codes::REDUCES_INTO_NOTHING, transfer.origin, message)
         .label(format!("reduced by {}", names::this(program, transfer)));
     let (told, _) = why_empty(program, values, statement, transfer.target, told);
-    told.help("the first to come is a plain write: leave out `reduce` there")
+    told.help(match names::is_library(program, transfer) {
+        true => "what a call reduces must hold values: write them before it",
+        false => "the first to come is a plain write: leave out `reduce` there",
+    })
 }
 
 /// Adds why a place is empty, and says whether a call has emptied it.

@@ -115,7 +115,10 @@ pub(super) fn nobody_reads(program: &Program, statement: &Statement) -> Diagnost
     let message = format!("nobody reads what rank {} gets in {place}", transfer.target.rank);
     let told = names::at(program, codes::NOBODY_READS, transfer.origin, message)
         .label(format!("brought by {}", names::this(program, transfer)))
-        .help("leave this transfer out, with a narrower `where` or range");
+        .help(match names::is_library(program, transfer) {
+            true => "this call does more than is needed: take a schedule of a collective that promises less",
+            false => "leave this transfer out, with a narrower `where` or range",
+        });
     with_others(told, statement)
 }
 
@@ -197,9 +200,8 @@ pub(super) fn sends_too_much(
 
 /// How a schedule could send less.
 fn less(program: &Program, longest: &Transfer) -> &'static str {
-    let place = longest.source;
-    let whole = (longest.low, longest.high) == (0, program.cuts.pieces());
-    match whole && (program.is_scratch(place.buffer) || program.block_count(place.buffer) == 1) {
+    let plain = program.contract.buffers.first().is_some_and(|buffer| buffer.blocks == 1);
+    match plain && (longest.low, longest.high) == (0, program.cuts.pieces()) {
         true => "cut the buffer with `chunks`, and send each chunk only where it is needed",
         false => {
             "what passes through other ranks is sent anew by each of them: send it straight to the rank that needs it; \

@@ -342,14 +342,14 @@ fn a_barrier_of_enough_rounds_holds_and_one_round_less_does_not() {
     check(
         &barrier(2, 0),
         expect![[r#"
-        E0506: rank 0 may leave before rank 1 has entered
-          expected: rank 0 hears, by signals, of rank 1
-          found: rank 0 hears of no rank
-          note: schedule test has no steps
-          note: rank 1 never signals
-          note: the same is true of 1 other pair of ranks
-          help: one more step of this kind, or another signal, has to carry it to rank 0
-    "#]],
+            E0506: rank 0 may leave before rank 1 has entered
+              at ``: with n = 2 it has no steps
+              expected: rank 0 hears, by signals, of rank 1
+              found: rank 0 hears of no rank
+              note: rank 1 never signals
+              note: the same is true of 1 other pair of ranks
+              help: a signal of rank 1 has to reach rank 0, through others or by itself
+        "#]],
     );
 }
 
@@ -545,15 +545,15 @@ fn a_program_without_transfers_is_judged_too() {
     check(
         &Build::new(sum_everywhere(2), 1),
         expect![[r#"
-        E0502: rank 0 ends with data = x0: rank 1 is missing
-          expected: data = x0 + x1
-          found: data = x0
-          note: schedule test has no steps
-          note: nothing is ever written there, and rank 1 never sends x1
-          note: xR is what data of rank R holds at the start
-          note: the same is true of 1 other place
-          help: send x1 from rank 1 on its way to rank 0
-    "#]],
+            E0502: rank 0 ends with data = x0: rank 1 is missing
+              at ``: with n = 2 it has no steps
+              expected: data = x0 + x1
+              found: data = x0
+              note: nothing is ever written there, and rank 1 never sends x1
+              note: xR is what data of rank R holds at the start
+              note: the same is true of 1 other place
+              help: send x1 from rank 1 on its way to rank 0
+        "#]],
     );
     assert!(Build::new(sum_everywhere(1), 1).prove().ok());
     assert!(Build::new(sum_everywhere(0), 1).prove().ok());

@@ -69,11 +69,11 @@ fn only_a_schedule_that_is_neither_sparing_nor_quick_is_warned_of_its_cost() {
     check(
         &build,
         expect![[r#"
-        W0703: rank 0 sends 7 times the size of `data`, where 1.75 times the size would do
-          at `send tmp[s % 2] to (r + 1) % n`: among others with this send, in step 12 (s = 6), from rank 0 to rank 1
-          note: it takes 7 steps; 3 rounds are needed
-          help: cut the buffer with `chunks`, and send each chunk only where it is needed
-    "#]],
+            W0703: rank 0 sends 7 times the size of `data`, where 1.75 times the size would do
+              at `send tmp[s % 2] to (r + 1) % n`: among others with this send, in step 12 (s = 6), from rank 0 to rank 1
+              note: it takes 7 steps; the least is 3
+              help: cut the buffer with `chunks`, and send each chunk only where it is needed
+        "#]],
     );
     check_facts(
         &build,

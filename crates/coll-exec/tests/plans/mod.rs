@@ -232,7 +232,7 @@ impl Call<'_> {
     }
 
     pub(crate) fn bind(&self, rank: u32) -> Bound {
-        let reducer = Reducer::builtin(self.op, self.dtype).unwrap();
+        let reducer = Reducer::builtin_with(self.op, self.dtype, params(self.op)).unwrap();
         let placements: Vec<Placement> =
             (0..self.plan.contract.buffers.len()).map(|at| self.placement(at)).collect();
         let reduces = self.plan.contract.reduces();
@@ -304,11 +304,14 @@ impl Call<'_> {
     fn value(&self, leaf: Leaf, element: u64) -> Scalar {
         let place = u64::from(leaf.rank) * 7919 + u64::from(leaf.buffer) * 31 + u64::from(leaf.block) * 613;
         let mixed = ((place + element * 104_729 + 13) % 251) as i128;
+        let float = (mixed - 125) as f64 / 16.0;
         match self.dtype {
-            DType::U8 => Scalar::Int(mixed),
-            DType::I32 => Scalar::Int((mixed - 125) * 17_000_001),
-            DType::I64 => Scalar::Int((mixed - 125) * 70_000_000_000_000_003),
-            _ => Scalar::Float((mixed - 125) as f64 / 16.0),
+            DType::Bool => Scalar::Int(mixed % 2),
+            DType::C64 | DType::C128 => Scalar::Complex(float, 2.0 - float),
+            DType::I32I32 | DType::I64I64 => Scalar::IntAt(mixed % 7, place as i64),
+            DType::F32I32 | DType::F64I64 => Scalar::FloatAt((mixed % 7) as f64, place as i64),
+            dtype if dtype.is_float() => Scalar::Float(float),
+            _ => Scalar::Int((mixed - 125) * 70_000_000_000_000_003),
         }
     }
 
@@ -339,8 +342,12 @@ impl Call<'_> {
             oracle::write(self.dtype, self.value(*leaf, element), &mut bytes);
             oracle::read(self.dtype, &bytes).unwrap()
         });
-        let op = if value.is_reduction() { self.op } else { RedOp::Sum };
-        let due = oracle::expected(self.dtype, op, &held.collect::<Vec<_>>()).unwrap();
+        let held: Vec<Scalar> = held.collect();
+        if !value.is_reduction() {
+            assert_eq!(found, held[0], "{}: rank {rank}, block {block}, element {element}", self.title());
+            return;
+        }
+        let due = oracle::expected_with(self.dtype, self.op, params(self.op), &held).unwrap();
         let title = self.title();
         assert!(
             due.accepts(found),
@@ -352,6 +359,16 @@ impl Call<'_> {
         let place = if self.in_place { "in place" } else { "out of place" };
         format!("{} {} of {}, counts {:?}, {place}", self.plan.name, self.op, self.dtype, self.counts)
     }
+}
+
+/// Values of an operator's parameters.
+fn params(op: RedOp) -> &'static [f64] {
+    if op == RedOp::PremulSum { &[3.0] } else { &[] }
+}
+
+/// Whether an operator works on a type.
+pub(crate) fn works(op: RedOp, dtype: DType) -> bool {
+    Reducer::builtin_with(op, dtype, params(op)).is_ok()
 }
 
 /// A transport without links, for plans of one rank.

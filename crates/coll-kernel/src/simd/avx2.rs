@@ -2,6 +2,7 @@
 
 use crate::element::{Bf16, Element, F16};
 use crate::kernel::{self, CombineFn, Kernel};
+use crate::simd::Scaling;
 use coll_base::{DType, RedOp};
 use std::arch::x86_64::*;
 
@@ -109,37 +110,16 @@ fn upper_halves(even: __m256i, odd: __m256i) -> __m256i {
     _mm256_blend_epi16::<0xaa>(_mm256_srli_epi32::<16>(even), odd)
 }
 
-#[inline]
-#[target_feature(enable = "avx2")]
-fn narrowed(even: __m256, odd: __m256) -> __m256i {
-    // One comparison finds a NaN in either.
-    if _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(even, odd)) != 0 {
-        return narrowed_with_nan(even, odd);
-    }
-    upper_halves(rounded(even), rounded(odd))
-}
-
-#[cold]
-#[target_feature(enable = "avx2")]
-fn narrowed_with_nan(even: __m256, odd: __m256) -> __m256i {
-    upper_halves(rounded_or_nan(even), rounded_or_nan(odd))
-}
-
-/// The upper half is the nearest bf16, ties to even.
+/// The upper half is the nearest bf16, ties to even, or a quiet NaN.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn rounded(value: __m256) -> __m256i {
     let bits = _mm256_castps_si256(value);
     let last = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
-    _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), last)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn rounded_or_nan(value: __m256) -> __m256i {
+    let rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), last);
     let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(value, value));
-    let quiet = _mm256_or_si256(_mm256_castps_si256(value), _mm256_set1_epi32(0x40_0000));
-    _mm256_blendv_epi8(rounded(value), quiet, nan)
+    let quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x40_0000));
+    _mm256_blendv_epi8(rounded, quiet, nan)
 }
 
 macro_rules! on_bf16 {
@@ -148,7 +128,7 @@ macro_rules! on_bf16 {
         #[target_feature(enable = "avx2")]
         fn $name(a: __m256i, b: __m256i) -> __m256i {
             let ([a_even, a_odd], [b_even, b_odd]) = (widened(a), widened(b));
-            narrowed($function(a_even, b_even), $function(a_odd, b_odd))
+            upper_halves(rounded($function(a_even, b_even)), rounded($function(a_odd, b_odd)))
         }
     };
 }
@@ -270,39 +250,48 @@ fn c128_prod(a: __m256i, b: __m256i) -> __m256i {
     _mm256_castpd_si256(_mm256_addsub_pd(one, two))
 }
 
-/// Converts f16 by a function of `f32`.
+/// Scales f16.
 #[target_feature(enable = "avx2,f16c,bmi2")]
-pub(super) fn map_f16(from: &[u8], to: &mut [u8], function: impl Fn(f32) -> f32) {
+pub(super) fn scale_f16(from: &[u8], to: &mut [u8], scale: Scaling) {
     let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<16>(), to.as_chunks_mut::<16>());
-    for (to, from) in to.iter_mut().zip(from) {
-        store_f16(to, of_floats(floats(load_f16(from)).map(&function)));
+    match scale {
+        Scaling::Times(factor) => {
+            let factor = _mm256_set1_ps(factor);
+            to.iter_mut().zip(from).for_each(|(to, from)| store_f16(to, mul(load_f16(from), factor)));
+        }
+        Scaling::Over(divisor) => {
+            let divisor = _mm256_set1_ps(divisor);
+            to.iter_mut().zip(from).for_each(|(to, from)| store_f16(to, div(load_f16(from), divisor)));
+        }
     }
-    kernel::map::<2, 2>(from_rest, to_rest, |x| F16::store(function(F16::load(x))));
+    kernel::map::<2, 2>(from_rest, to_rest, |x| F16::store(scale.of(F16::load(x))));
 }
 
-/// Converts bf16 by a function of `f32`.
+/// Scales bf16.
 #[target_feature(enable = "avx2,f16c,bmi2")]
-pub(super) fn map_bf16(from: &[u8], to: &mut [u8], function: impl Fn(f32) -> f32) {
+pub(super) fn scale_bf16(from: &[u8], to: &mut [u8], scale: Scaling) {
     let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<32>(), to.as_chunks_mut::<32>());
-    for (to, from) in to.iter_mut().zip(from) {
-        let [even, odd] = widened(load(from));
-        store(to, narrowed(of_floats(floats(even).map(&function)), of_floats(floats(odd).map(&function))));
+    match scale {
+        Scaling::Times(factor) => {
+            let factor = _mm256_set1_ps(factor);
+            for (to, from) in to.iter_mut().zip(from) {
+                let [even, odd] = widened(load(from));
+                store(to, upper_halves(rounded(mul(even, factor)), rounded(mul(odd, factor))));
+            }
+        }
+        Scaling::Over(divisor) => {
+            let divisor = _mm256_set1_ps(divisor);
+            for (to, from) in to.iter_mut().zip(from) {
+                let [even, odd] = widened(load(from));
+                store(to, upper_halves(rounded(div(even, divisor)), rounded(div(odd, divisor))));
+            }
+        }
     }
-    kernel::map::<2, 2>(from_rest, to_rest, |x| Bf16::store(function(Bf16::load(x))));
+    kernel::map::<2, 2>(from_rest, to_rest, |x| Bf16::store(scale.of(Bf16::load(x))));
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn floats(vector: __m256) -> [f32; 8] {
-    let mut floats = [0.0; 8];
-    // SAFETY: 32 bytes are written to an array of as many; the store needs no alignment.
-    unsafe { _mm256_storeu_ps(floats.as_mut_ptr(), vector) }
-    floats
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn of_floats(floats: [f32; 8]) -> __m256 {
-    // SAFETY: 32 bytes are read of an array of as many; the load needs no alignment.
-    unsafe { _mm256_loadu_ps(floats.as_ptr()) }
+fn div(a: __m256, b: __m256) -> __m256 {
+    _mm256_div_ps(a, b)
 }

@@ -145,6 +145,27 @@ fn what_is_written_past_the_caches_is_the_same() {
     }
 }
 
+#[test]
+fn fractions_and_multiples_are_the_same_at_every_level() {
+    use super::Scaling;
+    for dtype in [DType::F16, DType::Bf16, DType::F32] {
+        for scaling in [Scaling::Times(0.25), Scaling::Times(-3.7e5), Scaling::Over(3.0), Scaling::Over(8.0)]
+        {
+            for elements in (0..70).chain([1 << 12]) {
+                let size = dtype.size_bytes() as usize;
+                let from = bytes(elements as u64, elements * size);
+                let mut due = vec![0; from.len()];
+                super::scale(dtype, Level::PORTABLE, &from, &mut due, scaling);
+                for level in Level::all() {
+                    let mut found = vec![0; from.len() + 1];
+                    super::scale(dtype, level, &from, &mut found[1..], scaling);
+                    assert!(same(dtype, &found[1..], &due), "{dtype}, {level:?}, {scaling:?}, {elements}");
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn every_level_gives_the_portable_bits(

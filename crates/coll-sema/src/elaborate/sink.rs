@@ -56,7 +56,7 @@ impl Sink {
             1 => diagnostic.note("and once more for other values"),
             _ => diagnostic.note(format!("and {again} times more for other values")),
         });
-        told.collect()
+        Diagnostic::one_for_each_call(told.collect())
     }
 
     /// A number that cannot be computed for some values is wrong for others too: the first is told.

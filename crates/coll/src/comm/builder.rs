@@ -1,8 +1,10 @@
 //! How a communicator comes about.
 
 use crate::comm::engine::Engine;
-use crate::comm::wires::{Host, Meeting, Wires};
+use crate::comm::meeting::{Host, Meeting, Via};
+use crate::comm::wires::Wires;
 use crate::comm::{CommError, Communicator};
+use coll_shm::ShmTransport;
 use coll_tcp::{Rendezvous, Token};
 use std::thread;
 use std::time::Duration;
@@ -36,6 +38,7 @@ pub struct Builder {
     hosts: bool,
     recorded: usize,
     name: String,
+    via: Option<Via>,
     /// What is wrong with the environment.
     wrong: Option<String>,
 }
@@ -50,6 +53,7 @@ impl Default for Builder {
             hosts: true,
             recorded: RECORDED,
             name: "world".to_string(),
+            via: None,
             wrong: None,
         }
     }
@@ -98,6 +102,12 @@ impl Builder {
         self
     }
 
+    /// What carries the bytes. By default shared memory between ranks of one machine, and TCP between others.
+    pub fn via(mut self, via: Via) -> Builder {
+        self.via = Some(via);
+        self
+    }
+
     /// Takes rank, world and rendezvous from the variables that launchers set: RANK, WORLD_SIZE, MASTER_ADDR and
     /// MASTER_PORT; the token from COLLC_TOKEN, if it is set. Nothing else in this library reads the environment.
     pub fn from_env(mut self) -> Builder {
@@ -132,6 +142,12 @@ impl Builder {
             (None, 1) => String::new(),
             (None, _) => return setup("where do the ranks meet? `rendezvous(\"host:port\")` says so"),
         };
+        let via = self.via.unwrap_or_default();
+        if via == Via::Threads && world > 1 {
+            return setup(
+                "ranks that are threads of one process are made together: `Communicator::local(4)`",
+            );
+        }
         let host = match rank == 0 && world > 1 && self.hosts {
             true => Some(Host::new(Rendezvous::bind(&address, Token::from(self.token.clone()))?.into())),
             false => None,
@@ -143,6 +159,8 @@ impl Builder {
             token: self.token,
             job: String::new(),
             time_limit: self.time_limit,
+            via,
+            threads: None,
         };
         open(meeting, host, self.name, self.recorded)
     }
@@ -158,6 +176,16 @@ pub(crate) fn local(ranks: u32, options: Builder) -> Result<Vec<Communicator>, C
     let host = Rendezvous::bind("127.0.0.1:0", token.clone())?;
     let address = host.address().to_string();
     let host = Host::new(host.into());
+    let via = options.via.unwrap_or(Via::Threads);
+    let mut threads: Vec<Option<ShmTransport>> = match via {
+        Via::Threads | Via::Auto => {
+            let world = coll_shm::threads::world(ranks);
+            let no_memory =
+                |error| CommError::Setup { what: format!("no memory for the ranks' links: {error}") };
+            world.map_err(no_memory)?.into_iter().map(Some).collect()
+        }
+        Via::Tcp | Via::Shm => (0..ranks).map(|_| None).collect(),
+    };
     let join = |rank: u32| {
         let meeting = Meeting {
             rank,
@@ -166,6 +194,8 @@ pub(crate) fn local(ranks: u32, options: Builder) -> Result<Vec<Communicator>, C
             token: token.reveal().to_string(),
             job: String::new(),
             time_limit: options.time_limit,
+            via,
+            threads: threads[rank as usize].take(),
         };
         let (host, name, recorded) = (Host::clone(&host), options.name.clone(), options.recorded);
         // Joining waits for the others, so each does it in a thread of its own.

@@ -182,13 +182,11 @@ pub(crate) fn of_plan(bytes: &[u8], (rank, world): (u32, u32)) -> Result<Custom,
     if plan.rank(rank).is_none() {
         return Err(refuse(&plan.name, format!("it holds nothing for rank {rank}")));
     }
-    let identity = match plan.is_whole() {
-        true => coll_plan::hash(&plan),
-        false => plan.proof.clone().unwrap_or_else(|| format!("{} {:?}", plan.name, plan.params)),
-    };
+    let identity = crate::plans::identity(&plan);
+    let ordered = plan.claims.ordered;
     // A plan does not say whether it serves unequal blocks. If it does not, its messages are found to differ in length.
     let stored =
-        Stored { plan: Arc::new(plan), identity: identity.into(), ordered: false, equal_blocks_only: false };
+        Stored { plan: Arc::new(plan), identity: identity.into(), ordered, equal_blocks_only: false };
     Ok(Custom::new(stored))
 }
 

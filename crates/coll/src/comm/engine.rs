@@ -112,15 +112,17 @@ impl Engine {
             return self.connect_and_run(place, memory);
         }
         let operation = next(&mut self.operations, &mut self.messages, &entry.key);
-        let options = self.wires.begin(self.limit, operation, &entry.call);
+        let options = self.wires.begin(self.limit, operation, &entry.call, entry.key.what.is_collective());
         let noted = self.record.begin(&entry.call, entry.key, operation);
         match entry.bound.run(&mut self.wires, memory, options) {
             Ok(()) => {
+                self.wires.end();
                 self.record.end(noted);
                 Ok(())
             }
-            Err(error) => {
+            Err(mut error) => {
                 let call = entry.call.text.clone();
+                error.fault = self.wires.explain(error.fault);
                 Err(self.fail(Failure::of_run(error, call), Some(noted)))
             }
         }

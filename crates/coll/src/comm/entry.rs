@@ -9,6 +9,7 @@ use crate::comm::request::{Counts, What};
 use crate::comm::resolve::{Key, Resolved};
 use crate::comm::store::{self, NoPlan, Stored, WHOLE_RANKS_MAX};
 use crate::comm::words::CallWords;
+use crate::trial::OperatorCode;
 use coll_contract::Contract;
 use coll_exec::{Binding, Bound, Link, Placement};
 use coll_plan::RankPlan;
@@ -53,8 +54,12 @@ impl Entry {
         let reducer = match &resolved.op {
             None => None,
             Some(op) => {
-                let reducer = op.operator().reducer(key.dtype);
-                Some(reducer.map_err(|error| Refusal::Everywhere(error.to_string()))?)
+                let compiled = op.operator().compiled(key.dtype, true);
+                let (reducer, code) = compiled.map_err(|error| Refusal::Everywhere(error.to_string()))?;
+                if let OperatorCode::Interpreted { reason } = code {
+                    log::info!("operator {} is interpreted: {reason}", reducer.name());
+                }
+                Some(reducer)
             }
         };
         let slice = stored.plan.slice(rank).ok_or_else(|| {

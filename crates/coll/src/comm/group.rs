@@ -94,7 +94,8 @@ impl Engine {
             let lent = self.cache.lend(place);
             let entry = lent.expect("invariant: each copy of a call has an entry of its own");
             let operation = self.next_operation(&entry.key);
-            let options = self.wires.begin(self.limit, operation, &entry.call);
+            let options =
+                self.wires.begin(self.limit, operation, &entry.call, entry.key.what.is_collective());
             let noted = self.record.begin(&entry.call, entry.key, operation);
             members.push(Member { place, entry, resolved, options, noted });
         }
@@ -106,8 +107,12 @@ impl Engine {
             self.cache.bring_back(member.place, member.entry);
         }
         drop(held);
+        if ran.is_ok() {
+            self.wires.end();
+        }
         ran.map_err(|failed| {
-            let Failed { error, call, noted } = *failed;
+            let Failed { mut error, call, noted } = *failed;
+            error.fault = self.wires.explain(error.fault);
             self.fail(Failure::of_run(error, call), Some(noted))
         })
     }
@@ -248,6 +253,22 @@ impl Transport for Gate<'_> {
             true => self.wires.try_recv(link, into),
             false => Ok(0),
         }
+    }
+
+    fn peek(&mut self, link: Link) -> Result<Option<&[u8]>, Fault> {
+        match self.turns.may_receive(self.number, link) {
+            true => self.wires.peek(link),
+            // Over TCP there is nothing to see either way, and no harm in saying so.
+            false => Ok(Some(&[])),
+        }
+    }
+
+    fn consume(&mut self, link: Link, bytes: usize) {
+        self.wires.consume(link, bytes);
+    }
+
+    fn flush(&mut self) {
+        self.wires.flush();
     }
 
     fn wait(&mut self, interests: &[Interest]) -> Result<(), Fault> {

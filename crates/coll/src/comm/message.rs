@@ -4,7 +4,7 @@ use crate::comm::store::Stored;
 use crate::comm::wires::MESSAGE_CHANNEL;
 use coll_base::Fraction;
 use coll_contract::{Blocks, BufferDecl, BufferRole, Classes, Contract, Ensure, Leaf, Value};
-use coll_plan::{Action, Lane, Line, Op, Plan, RankPlan, Region, Run, Store};
+use coll_plan::{Action, Claims, Lane, Line, Op, Plan, RankPlan, Region, Run, Store};
 use std::sync::Arc;
 
 /// This rank's part of a message that it sends to `peer`, or receives from it.
@@ -40,11 +40,15 @@ fn slice(from: u32, to: u32, rank: u32, world: u32) -> Plan {
         params: Vec::new(),
         root: None,
         contract: contract(from, to, world).slice(rank),
+        reduces: false,
+        claims: Claims::default(),
         cuts: vec![Fraction::ZERO, Fraction::ONE],
         channels: MESSAGE_CHANNEL + 1,
+        slices: 1,
         slots: 0,
         lines: vec![Line { file: "message".to_string(), line: 1 }],
         ranks: vec![part(from, to, rank)],
+        origin: None,
         proof: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::comm::builder::open;
 use crate::comm::engine::Engine;
-use crate::comm::wires::{Host, Meeting};
+use crate::comm::meeting::{Host, Meeting, Via};
 use crate::comm::{CommError, Communicator};
 use coll_tcp::{Rendezvous, Token};
 use serde::{Deserialize, Serialize};
@@ -107,7 +107,13 @@ impl Engine {
         };
         let job = format!("{}/{}", self.wires.meeting().job, self.splits);
         let name = format!("{}/{}.{}", self.name, self.splits, color.unwrap_or(0));
-        let meeting = Meeting { rank, world, address, token, job, time_limit: self.limit };
+        // Threads' links are made together, which ranks that meet again cannot; but they share a machine.
+        let via = match self.wires.meeting().via {
+            Via::Threads => Via::Auto,
+            via => via,
+        };
+        let meeting =
+            Meeting { rank, world, address, token, job, time_limit: self.limit, via, threads: None };
         open(meeting, host, name, self.record.capacity()).map(Some)
     }
 

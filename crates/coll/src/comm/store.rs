@@ -96,7 +96,7 @@ pub(crate) fn proved(source: &Source, schedule: usize, instance: &Instance) -> R
         Outcome::DoesNotApply { reason, .. } => Err(NoPlan::DoesNotApply(reason)),
         Outcome::Wrong(diagnostics) => Err(wrong(&diagnostics)),
         Outcome::Right(proved) => Ok(Stored {
-            identity: coll_plan::hash(&proved.plan).into(),
+            identity: crate::plans::identity(&proved.plan).into(),
             ordered: proved.properties.ordered,
             equal_blocks_only: proved.properties.equal_blocks_only.is_some(),
             plan: Arc::new(proved.plan),
@@ -120,10 +120,8 @@ pub(crate) fn one_rank(
         RankOutcome::DoesNotApply { reason, .. } => Err(NoPlan::DoesNotApply(reason)),
         RankOutcome::Wrong(diagnostics) => Err(wrong(&diagnostics)),
         RankOutcome::Right(planned) => Ok(Stored {
-            // Some ranks may cut theirs from the whole and others not, so the hash of the whole is no common name.
-            identity: format!("{} {:?} {:?}", planned.plan.name, planned.plan.params, planned.plan.root)
-                .into(),
-            ordered: false,
+            identity: crate::plans::identity(&planned.plan).into(),
+            ordered: planned.plan.claims.ordered,
             equal_blocks_only: small.is_none_or(|small| small.equal_blocks_only),
             plan: Arc::new(planned.plan),
         }),

@@ -12,7 +12,7 @@ pub struct Inputs {
     pub seed: u64,
     /// The element type.
     pub dtype: DType,
-    /// Keep values so close to one that products of many of them stay in range.
+    /// Keep values so close to one that products of many of them stay in range, and integers odd.
     pub near_one: bool,
 }
 
@@ -30,16 +30,50 @@ impl Inputs {
         mix(mix(self.seed) ^ place)
     }
 
-    /// Integers take any value; floats lie in -1..1 in steps that every float type can hold, or around one.
+    /// Integers take any value, every fourth column also zero, for logical operators to find; for products they are odd,
+    /// so that none swallows the others. Floats lie in -1..1 in steps that most float types can hold, or around one.
+    /// Truth values are even, or one of them rare, by column. Values of pairs are few, so that many are equal.
     fn value(&self, key: u64, index: u64) -> Scalar {
         let bits = mix(key ^ index);
-        if !self.dtype.is_float() {
-            return Scalar::Int((bits as i64).into());
+        match self.dtype {
+            DType::Bool => {
+                let is_true = match index % 3 {
+                    0 => bits & 1 == 0,
+                    1 => bits & 31 == 0,
+                    _ => bits & 31 != 0,
+                };
+                Scalar::Int(is_true.into())
+            }
+            DType::C64 | DType::C128 if self.near_one => {
+                // On a circle around zero, or near it.
+                let angle = (bits >> 11) as f64 / (1u64 << 53) as f64 * std::f64::consts::TAU;
+                let size = 0.9 + 0.2 * unit(mix(bits));
+                Scalar::Complex(size * angle.cos(), size * angle.sin())
+            }
+            DType::C64 | DType::C128 => Scalar::Complex(self.float(bits), self.float(mix(bits))),
+            DType::I32I32 | DType::I64I64 => Scalar::IntAt((bits % 16) as i128 - 8, index_of(bits)),
+            DType::F32I32 | DType::F64I64 => Scalar::FloatAt((bits % 16) as f64 / 8.0 - 1.0, index_of(bits)),
+            dtype if dtype.is_float() => Scalar::Float(self.float(bits)),
+            _ if self.near_one => Scalar::Int((bits as i64 | 1).into()),
+            _ if index % 4 == 3 && bits >> 61 == 0 => Scalar::Int(0),
+            _ => Scalar::Int((bits as i64).into()),
         }
-        let unit = (bits >> 40) as f64 / (1u64 << 24) as f64;
-        let sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
-        Scalar::Float(if self.near_one { sign * (0.9 + 0.2 * unit) } else { 2.0 * unit - 1.0 })
     }
+
+    fn float(&self, bits: u64) -> f64 {
+        let sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
+        if self.near_one { sign * (0.9 + 0.2 * unit(bits)) } else { 2.0 * unit(bits) - 1.0 }
+    }
+}
+
+/// In 0..1, in steps of 2^-24.
+fn unit(bits: u64) -> f64 {
+    (bits >> 40) as f64 / (1u64 << 24) as f64
+}
+
+/// An index that a 32-bit integer holds.
+fn index_of(bits: u64) -> i64 {
+    (bits >> 33) as i64
 }
 
 /// A bijection that spreads every bit: the finaliser of SplitMix64 (Steele, Lea, Flood, *Fast Splittable Pseudorandom

@@ -2,7 +2,7 @@
 //! names, worked out in wide arithmetic from the same inputs.
 
 use crate::trial::Inputs;
-use coll_base::{DType, RedOp};
+use coll_base::RedOp;
 use coll_contract::{Contract, Leaf, Value};
 use coll_kernel::Reducer;
 use coll_kernel::oracle::{self, Expected, Scalar};
@@ -113,8 +113,8 @@ impl Judge<'_> {
                 let one = |i: usize| {
                     column.clear();
                     column.extend(leaves.iter().map(|leaf| scalar(leaf, i)));
-                    oracle::expected(self.inputs.dtype, op, &column)
-                        .expect("invariant: leaves are of the type")
+                    oracle::expected_with(self.inputs.dtype, op, self.reducer.params(), &column)
+                        .expect("invariant: leaves are of the type, and the reducer works on it")
                 };
                 (0..elements).map(one).collect()
             }
@@ -164,12 +164,7 @@ impl Judge<'_> {
             _ => 0.0,
         };
         let total = leaves.iter().map(magnitude).sum::<f64>().max(value.abs());
-        let unit = match self.inputs.dtype {
-            DType::F16 => 2f64.powi(-11),
-            DType::Bf16 => 2f64.powi(-8),
-            DType::F32 => 2f64.powi(-24),
-            _ => 2f64.powi(-53),
-        };
+        let unit = oracle::unit_roundoff(self.inputs.dtype);
         Expected::Float { value, bound: 4.0 * leaves.len() as f64 * unit * total }
     }
 }
@@ -179,7 +174,7 @@ fn exactly(value: Scalar) -> Expected {
         Scalar::Int(value) => Expected::Int(value),
         Scalar::Float(value) => Expected::Float { value, bound: 0.0 },
         Scalar::Complex(real, imaginary) => Expected::Complex { real, imaginary, bounds: [0.0; 2] },
-        at @ (Scalar::IntAt(..) | Scalar::FloatAt(..)) => Expected::At(at),
+        Scalar::IntAt(..) | Scalar::FloatAt(..) => Expected::At(value),
     }
 }
 
@@ -187,21 +182,24 @@ fn show(value: Scalar) -> String {
     match value {
         Scalar::Int(value) => value.to_string(),
         Scalar::Float(value) => value.to_string(),
-        Scalar::Complex(real, imaginary) => format!("{real} + {imaginary}i"),
+        Scalar::Complex(real, imaginary) => format!("({real}, {imaginary})"),
         Scalar::IntAt(value, index) => format!("{value} at {index}"),
         Scalar::FloatAt(value, index) => format!("{value} at {index}"),
     }
 }
 
 fn show_due(due: Expected) -> String {
+    let near = |value: f64, bound: f64| match bound {
+        0.0 => value.to_string(),
+        bound => format!("{value} ± {bound:.1e}"),
+    };
     match due {
         Expected::Int(value) => value.to_string(),
-        Expected::Float { value, bound: 0.0 } => value.to_string(),
-        Expected::Float { value, bound } => format!("{value} ± {bound:.1e}"),
-        Expected::Complex { real, imaginary, bounds: [one, two] } => {
-            format!("{real} ± {one:.1e} + ({imaginary} ± {two:.1e})i")
+        Expected::Float { value, bound } => near(value, bound),
+        Expected::Complex { real, imaginary, bounds } => {
+            format!("({}, {})", near(real, bounds[0]), near(imaginary, bounds[1]))
         }
-        Expected::At(due) => show(due),
+        Expected::At(value) => show(value),
     }
 }
 

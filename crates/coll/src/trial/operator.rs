@@ -8,8 +8,10 @@ use std::sync::Arc;
 /// An operator, as it is told to every rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Operator {
-    /// A built-in one.
+    /// A built-in one without parameters.
     Builtin(RedOp),
+    /// The pre-multiplied sum, with its factor.
+    PremulSum(f64),
     /// A user's, with a value for each of its parameters.
     User(UserOperator, Vec<f64>),
 }
@@ -44,6 +46,7 @@ impl Operator {
     pub fn name(&self) -> &str {
         match self {
             Operator::Builtin(op) => op.name(),
+            Operator::PremulSum(_) => RedOp::PremulSum.name(),
             Operator::User(operator, _) => &operator.name,
         }
     }
@@ -52,6 +55,7 @@ impl Operator {
     pub fn values(&self) -> String {
         match self {
             Operator::Builtin(_) => String::new(),
+            Operator::PremulSum(factor) => format!("factor = {factor}"),
             Operator::User(operator, values) => {
                 let pairs =
                     operator.params.iter().zip(values).map(|(name, value)| format!("{name} = {value}"));
@@ -63,7 +67,7 @@ impl Operator {
     /// What it computes, for comparing.
     pub fn definition(&self) -> String {
         match self {
-            Operator::Builtin(_) => "built in".to_string(),
+            Operator::Builtin(_) | Operator::PremulSum(_) => "built in".to_string(),
             Operator::User(operator, _) => {
                 format!("{:?} given {:?} ensure {:?}", operator.combine, operator.given, operator.ensure)
             }
@@ -73,7 +77,7 @@ impl Operator {
     /// True if the order of operands is free.
     pub fn is_commutative(&self) -> bool {
         match self {
-            Operator::Builtin(_) => true,
+            Operator::Builtin(_) | Operator::PremulSum(_) => true,
             Operator::User(operator, _) => operator.commutative,
         }
     }
@@ -82,6 +86,7 @@ impl Operator {
     pub fn builtin(&self) -> Option<RedOp> {
         match self {
             Operator::Builtin(op) => Some(*op),
+            Operator::PremulSum(_) => Some(RedOp::PremulSum),
             Operator::User(..) => None,
         }
     }
@@ -106,6 +111,7 @@ impl Operator {
     pub fn reducer(&self, dtype: DType) -> Result<Reducer, Unsupported> {
         match self {
             Operator::Builtin(op) => Reducer::builtin(*op, dtype),
+            Operator::PremulSum(factor) => Reducer::builtin_with(RedOp::PremulSum, dtype, &[*factor]),
             Operator::User(operator, params) => Reducer::user(operator, dtype, params),
         }
     }

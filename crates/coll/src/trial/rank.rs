@@ -167,7 +167,7 @@ pub fn run_rank(
 fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> JoinOptions {
     let mut options = JoinOptions::new(settings.rank, plan.world(), settings.rendezvous.clone());
     options.token = Token::from(settings.token.clone());
-    options.time_limit = Duration::from_secs_f64(settings.time_limit_s);
+    options.time_limit = duration(settings.time_limit_s);
     options.links = bound.map_or(Vec::new(), |bound| bound.links().collect());
     let field = |name: &str, value: &dyn std::fmt::Display| (name.to_string(), value.to_string());
     options.fingerprint = vec![
@@ -188,6 +188,12 @@ fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> Join
         field("seed", &settings.seed),
     ];
     options
+}
+
+/// Nobody waits for longer than a year, whatever the settings say; what is no time is none.
+fn duration(seconds: f64) -> Duration {
+    const YEAR_S: f64 = 365.0 * 86_400.0;
+    Duration::try_from_secs_f64(seconds.min(YEAR_S)).unwrap_or_default()
 }
 
 /// `k = 2, local = 4`
@@ -212,14 +218,14 @@ impl Trial<'_> {
         progress: &mut dyn FnMut(u32),
     ) -> Result<Vec<RankReport>, TrialError> {
         let rank = self.settings.rank;
-        let limit = Duration::from_secs_f64(self.settings.time_limit_s);
-        let patience = limit + Duration::from_secs_f64(self.settings.judging_s);
+        let limit = duration(self.settings.time_limit_s);
+        let patience = limit + duration(self.settings.judging_s);
         let Settings { counts, dtype, in_place, .. } = self.settings;
         let memory = RunMemory::new(&self.plan.contract, rank, counts, dtype.size_bytes(), *in_place);
         let mut memory = memory.map_err(|NoMemory { bytes }| TrialError::Memory { rank, bytes })?;
         let mut verdict = Verdict::default();
         let mut times_us = Vec::with_capacity(self.settings.iters as usize);
-        let total = self.settings.warmup + self.settings.iters;
+        let total = self.settings.warmup.saturating_add(self.settings.iters);
         for iteration in 0..total {
             memory.fill(&self.inputs(), iteration > 0);
             transport.begin(patience);

@@ -189,8 +189,7 @@ fn add(all: &mut Vec<Diagnostic>, told: Diagnostic) {
 /// The primary place, and the library's statement if a call of it is blamed.
 fn places(diagnostic: &Diagnostic) -> Vec<coll_base::Span> {
     let primary = diagnostic.primary.as_ref().map(|label| label.span);
-    let blames_call = diagnostic.calls.iter().any(|call| Some(call.span) == primary);
-    let statement = diagnostic.secondary.first().filter(|_| blames_call).map(|label| label.span);
+    let statement = diagnostic.secondary.first().filter(|_| diagnostic.blames_call()).map(|label| label.span);
     primary.into_iter().chain(statement).collect()
 }
 

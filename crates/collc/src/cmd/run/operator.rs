@@ -91,9 +91,16 @@ fn user(args: &RunArgs, operator: &UserOperator) -> Result<Operator, Failure> {
 }
 
 fn builtin(args: &RunArgs, op: RedOp) -> Result<Operator, Failure> {
-    match args.operator_values.first() {
-        None => Ok(Operator::Builtin(op)),
-        Some((name, _)) => Err(Failure::unusable(format!("operator `{op}` has no parameter `{name}`"))),
+    let params = op.params();
+    if let Some((name, _)) = args.operator_values.iter().find(|(name, _)| !params.contains(&name.as_str())) {
+        return Err(Failure::unusable(format!("operator `{op}` has no parameter `{name}`")));
+    }
+    match (params, &args.operator_values[..]) {
+        ([], _) => Ok(Operator::Builtin(op)),
+        (_, [(_, factor)]) => Ok(Operator::PremulSum(*factor)),
+        (_, [_, (name, _), ..]) => Err(Failure::unusable(format!("`--set {name}=…` is given twice"))),
+        ([name, ..], []) => Err(Failure::unusable(format!("operator `{op}` needs a value for `{name}`"))
+            .help(format!("give it one with `--set {name}=VALUE`"))),
     }
 }
 
