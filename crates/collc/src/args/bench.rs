@@ -16,6 +16,15 @@ pub(crate) enum BenchFormat {
     Jsonl,
 }
 
+/// What runs the operations.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Through {
+    /// A communicator's blocking calls, as programs make them
+    Communicator,
+    /// The plans that `collc explain-choice` tells of, run without a communicator
+    Plans,
+}
+
 /// How the ranks of a benchmark reach each other.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BenchTransport {
@@ -47,6 +56,9 @@ pub(crate) struct BenchArgs {
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "tcp")]
     pub(crate) transport: BenchTransport,
+    /// What runs the operations
+    #[arg(long, value_enum, default_value = "communicator")]
+    pub(crate) through: Through,
     /// The least size
     #[arg(short = 'b', long, value_name = "SIZE", default_value = "8", allow_hyphen_values = true)]
     pub(crate) min_bytes: Bytes,

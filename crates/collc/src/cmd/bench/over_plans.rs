@@ -1,9 +1,10 @@
 //! Plans over a transport: each cell's schedule is chosen, proved and bound on each rank, and run over connections that
 //! are made once.
 
-use super::pattern::{self, Pattern};
+use super::pages::Pages;
+use super::pattern::{Pattern, Side};
 use super::settings::{Cell, Settings};
-use super::subject::{Prepared, Subject};
+use super::subject::{Prepared, Subject, block_elements};
 use super::wire::Wire;
 use crate::failure::Failure;
 use coll::Outcome;
@@ -16,9 +17,6 @@ use coll_kernel::Reducer;
 use coll_plan::Plan;
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// Buffers begin at a page.
-const PAGE_BYTES: usize = 4096;
 
 /// One rank of a job.
 pub(super) struct OverPlans<W> {
@@ -36,10 +34,23 @@ pub(super) struct OverPlans<W> {
 
 /// A cell's plan, bound.
 struct Bind {
+    schedule: String,
     bound: Bound,
     contract: Contract,
     counts: Vec<u64>,
     placements: Vec<Placement>,
+}
+
+impl Bind {
+    fn side(&self, settings: &Settings, placement: Placement) -> Side<'_> {
+        Side {
+            pattern: Pattern { dtype: settings.dtype, op: settings.op },
+            contract: &self.contract,
+            counts: &self.counts,
+            rank: settings.rank,
+            in_place: placement == Placement::InPlace,
+        }
+    }
 }
 
 /// Memory of one buffer, kept from cell to cell.
@@ -97,10 +108,6 @@ impl<W: Wire> OverPlans<W> {
         let choice = self.chooser.choose(&question);
         Ok(choice.map_err(|error| Failure::unusable(error.to_string()))?.candidate)
     }
-
-    fn pattern(&self) -> Pattern {
-        Pattern { dtype: self.settings.dtype, op: self.settings.op }
-    }
 }
 
 impl<W: Wire> Subject for OverPlans<W> {
@@ -113,10 +120,7 @@ impl<W: Wire> Subject for OverPlans<W> {
         }
         let (plan, bus_factor) = &self.plans[&key];
         let contract = plan.contract.clone();
-        // Every block has an element at least, and all have the same.
-        let blocks = contract.buffers.first().map_or(0, |buffer| u64::from(buffer.blocks));
-        let per_block = (cell.bytes / dtype.size_bytes()).checked_div(blocks).map_or(0, |count| count.max(1));
-        let elements = per_block * blocks;
+        let elements = block_elements(&contract, cell.bytes, dtype);
         let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
         let placement = |role| match role {
             BufferRole::InOut if cell.in_place => Placement::InPlace,
@@ -134,30 +138,30 @@ impl<W: Wire> Subject for OverPlans<W> {
         }
         let root = plan.root;
         let (bus_factor, actual_bytes) = (*bus_factor, elements * dtype.size_bytes());
-        self.cell = Some(Bind { bound, contract, counts, placements });
-        Ok(Prepared { schedule: key, elements, actual_bytes, reduces, root, bus_factor })
+        self.cell = Some(Bind { schedule: key, bound, contract, counts, placements });
+        Ok(Prepared { elements, actual_bytes, reduces, root, bus_factor })
     }
 
     fn fill(&mut self) {
-        let (pattern, rank) = (self.pattern(), self.settings.rank);
         let Some(cell) = &self.cell else { return };
         for (at, placement) in cell.placements.iter().enumerate() {
-            let memory = &mut self.memory[at];
-            let in_place = *placement == Placement::InPlace;
+            let (memory, side) = (&mut self.memory[at], cell.side(&self.settings, *placement));
             memory.output.bytes_mut().fill(0);
-            let bytes = if in_place { memory.output.bytes_mut() } else { memory.input.bytes_mut() };
-            pattern::fill(pattern, &cell.contract, &cell.counts, at as u32, rank, in_place, bytes);
+            let given = if side.in_place { &mut memory.output } else { &mut memory.input };
+            side.fill(at as u32, given.bytes_mut());
         }
     }
 
     fn wrong(&self) -> u64 {
-        let (pattern, rank) = (self.pattern(), self.settings.rank);
         let Some(cell) = &self.cell else { return 0 };
         let of = |(at, placement): (usize, &Placement)| {
-            let (in_place, bytes) = (*placement == Placement::InPlace, self.memory[at].output.bytes());
-            pattern::wrong(pattern, &cell.contract, &cell.counts, at as u32, rank, in_place, bytes)
+            cell.side(&self.settings, *placement).wrong(at as u32, self.memory[at].output.bytes()).0
         };
         cell.placements.iter().enumerate().map(of).sum()
+    }
+
+    fn schedule(&mut self) -> String {
+        self.cell.as_ref().map_or(String::new(), |cell| cell.schedule.clone())
     }
 
     fn run(&mut self) -> Result<(), Failure> {
@@ -230,31 +234,4 @@ fn bind(
 ) -> Result<Bound, Failure> {
     let binding = Binding { plan, rank, counts, element_size_bytes, reducer, placements };
     Bound::new(binding).map_err(|error| Failure::unusable(error.to_string()))
-}
-
-/// Bytes that begin at a page.
-#[derive(Default)]
-struct Pages {
-    bytes: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Pages {
-    /// Keeps what it has; the rest is touched by what fills it.
-    fn set_len(&mut self, len: usize) {
-        if self.bytes.len() < len + PAGE_BYTES {
-            self.bytes = vec![0; len + PAGE_BYTES];
-            self.start = self.bytes.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
-        }
-        self.len = len;
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(self.start..self.start + self.len).unwrap_or_default()
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(self.start..self.start + self.len).unwrap_or_default()
-    }
 }
