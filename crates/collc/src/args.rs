@@ -7,7 +7,7 @@ use coll::{Bytes, RankCounts};
 use coll_base::DType;
 use std::path::PathBuf;
 
-pub(crate) use bench::{BenchArgs, BenchFormat};
+pub(crate) use bench::{BenchArgs, BenchFormat, Through};
 
 const EXIT_CODES: &str = "Exit codes: 0 all is well; 1 what was checked is wrong, or a run failed or gave wrong elements; \
                           2 the input, the options or the output cannot be used; 130 interrupted.";

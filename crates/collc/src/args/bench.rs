@@ -1,6 +1,6 @@
 //! The options of `collc bench`: nccl-tests', and those of `tests/peers`.
 
-use super::{TransportKind, seconds};
+use super::seconds;
 use crate::cmd::bench::Pace;
 use clap::{Args, ValueEnum};
 use coll::{Bytes, RankCounts};
@@ -16,6 +16,34 @@ pub(crate) enum BenchFormat {
     Jsonl,
 }
 
+/// What runs the operations.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Through {
+    /// A communicator's blocking calls, as programs make them
+    Communicator,
+    /// The plans that `collc explain-choice` tells of, run without a communicator
+    Plans,
+}
+
+/// How the ranks of a benchmark reach each other.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchTransport {
+    /// TCP sockets
+    Tcp,
+    /// Shared memory
+    Shm,
+}
+
+impl BenchTransport {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            BenchTransport::Tcp => "tcp",
+            BenchTransport::Shm => "shm",
+        }
+    }
+}
+
 /// An operation's name is not looked at here, so that an unknown one gets a better message.
 #[derive(Args)]
 pub(crate) struct BenchArgs {
@@ -27,7 +55,10 @@ pub(crate) struct BenchArgs {
     pub(crate) ranks: RankCounts,
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "tcp")]
-    pub(crate) transport: TransportKind,
+    pub(crate) transport: BenchTransport,
+    /// What runs the operations
+    #[arg(long, value_enum, default_value = "communicator")]
+    pub(crate) through: Through,
     /// The least size
     #[arg(short = 'b', long, value_name = "SIZE", default_value = "8", allow_hyphen_values = true)]
     pub(crate) min_bytes: Bytes,

@@ -8,25 +8,30 @@ mod cell;
 mod control;
 mod lines;
 mod machine;
-mod over_tcp;
+mod over_comm;
+mod over_plans;
+mod pages;
 mod pattern;
 mod settings;
 mod subject;
 mod table;
+mod wire;
 
 pub(crate) use settings::{Cell, Measured, Pace, Settings};
 
 use super::choice;
-use crate::args::{BenchArgs, BenchFormat};
+use crate::args::{BenchArgs, BenchFormat, Through};
 use crate::failure::Failure;
 use crate::processes::{self, Heard, Processes};
 use coll_tcp::{Rendezvous, Token};
 use control::Control;
-use over_tcp::OverTcp;
+use over_comm::OverComm;
+use over_plans::OverPlans;
 use settings::Word;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use subject::Subject;
 
 /// Measures and prints.
 pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
@@ -101,9 +106,21 @@ pub(crate) fn rank() -> Result<ExitCode, Failure> {
 fn cells(settings: &Settings) -> Result<(), Failure> {
     let patience = Duration::from_secs_f64(settings.time_limit_s);
     let control = Control::open(&settings.control, settings.world, settings.rank, patience)?;
-    let mut subject = OverTcp::join(settings).inspect_err(|_| control.fail())?;
+    match settings.transport.as_str() {
+        _ if !settings.plans => on(OverComm::join(settings), settings, &control),
+        wire::SHM => on(OverPlans::<wire::Shm>::join(settings), settings, &control),
+        _ => on(OverPlans::<wire::Tcp>::join(settings), settings, &control),
+    }
+}
+
+fn on<S: Subject>(
+    subject: Result<S, Failure>,
+    settings: &Settings,
+    control: &Control,
+) -> Result<(), Failure> {
+    let mut subject = subject.inspect_err(|_| control.fail())?;
     for number in 0..settings.cells.len() {
-        match cell::measure(&mut subject, &control, settings, number) {
+        match cell::measure(&mut subject, control, settings, number) {
             Ok(Some(measured)) => say(&Word::Cell(Box::new(measured))),
             Ok(None) => {}
             Err(failure) => {
@@ -141,7 +158,15 @@ fn settings(
         None => None,
         Some(path) => Some(coll::read_text(Path::new(&path))?),
     };
+    let forced = std::env::var(choice::SCHEDULE).unwrap_or_default();
     choice::forced()?;
+    let plans = args.through == Through::Plans;
+    if !plans && (constants.is_some() || !forced.is_empty()) {
+        return Err(Failure::unusable(
+            "a communicator takes neither constants nor a forced schedule in this version",
+        )
+        .help("`--through plans` runs the plans that are chosen so, without a communicator"));
+    }
     let is_table = args.format == BenchFormat::Table;
     let mut cells = Vec::new();
     for &operation in operations {
@@ -152,7 +177,7 @@ fn settings(
             let bytes = if operation == BARRIER { 0 } else { bytes };
             let cell = |in_place| Cell { operation: operation.to_string(), bytes, in_place, schedule: None };
             match is_table {
-                true => cells.extend(places(operation).iter().map(|&in_place| cell(in_place))),
+                true => cells.extend(places(operation, plans).iter().map(|&in_place| cell(in_place))),
                 // As in the other libraries, whose broadcast knows one buffer.
                 false => cells.push(cell(operation == "broadcast")),
             }
@@ -174,17 +199,22 @@ fn settings(
         transport: args.transport.name().to_string(),
         cores: choice::cores(),
         constants,
-        forced: std::env::var("COLLC_SCHEDULE").unwrap_or_default(),
+        forced,
+        plans,
     })
 }
 
 const BARRIER: &str = "barrier";
 
-/// Out of place, then in place where an operation has one buffer for both.
-fn places(operation: &str) -> &'static [bool] {
+/// Out of place, then in place, where an operation knows both.
+fn places(operation: &str, plans: bool) -> &'static [bool] {
     match operation {
         "alltoall" | BARRIER => &[false],
-        _ => &[false, true],
+        "allreduce" | "allgather" | "reduce_scatter" => &[false, true],
+        _ if plans => &[false, true],
+        // A communicator's broadcast has one buffer, and other operations have two.
+        "broadcast" => &[true],
+        _ => &[false],
     }
 }
 

@@ -7,7 +7,7 @@ use std::env;
 use std::path::Path;
 
 /// Schedules to take whatever they cost.
-const SCHEDULE: &str = "COLLC_SCHEDULE";
+pub(crate) const SCHEDULE: &str = "COLLC_SCHEDULE";
 /// The file of constants.
 const TUNE: &str = "COLLC_TUNE";
 

@@ -26,6 +26,7 @@ pub(super) fn measure(
     subject.fill();
     subject.sync()?;
     subject.run()?;
+    let schedule = subject.schedule();
     let bad = settings.check.then(|| subject.wrong());
     subject.sync()?;
     let mut run = Run { subject, control, pace: settings.pace, is_first: settings.rank == 0 };
@@ -35,7 +36,7 @@ pub(super) fn measure(
     for attempt in 0..=settings.pace.retries {
         let measured = run.attempt(iters, bad)?;
         let noisy = measured.other_cores > NOISE_CORES;
-        let measured = measured.of(number, &prepared);
+        let measured = measured.of(number, &prepared, &schedule);
         if best.as_ref().is_none_or(|best| measured.other_cores < best.other_cores) {
             best = Some(measured);
         }
@@ -165,7 +166,7 @@ impl<S: Subject> Run<'_, S> {
 }
 
 impl Figures {
-    fn of(self, cell: usize, prepared: &Prepared) -> Measured {
+    fn of(self, cell: usize, prepared: &Prepared, schedule: &str) -> Measured {
         let times = &self.times_us;
         let at = |index: usize| times.get(index).copied().unwrap_or(0.0);
         let half = times.len() / 2;
@@ -173,7 +174,7 @@ impl Figures {
             if times.len() % 2 == 1 { at(half) } else { 0.5 * (at(half.saturating_sub(1)) + at(half)) };
         Measured {
             cell,
-            schedule: prepared.schedule.clone(),
+            schedule: schedule.to_string(),
             actual_bytes: prepared.actual_bytes,
             elements: prepared.elements,
             reduces: prepared.reduces,

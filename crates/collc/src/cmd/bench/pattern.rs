@@ -91,57 +91,57 @@ impl Pattern {
     }
 }
 
-/// Fills a rank's given blocks, one after the other, or, in place, every block.
-pub(super) fn fill(
-    pattern: Pattern,
-    contract: &Contract,
-    counts: &[u64],
-    buffer: u32,
-    rank: u32,
-    all: bool,
-    bytes: &mut [u8],
-) {
-    let mut rest = bytes;
-    for block in 0..contract.buffers[buffer as usize].blocks {
-        let given = contract.is_given(rank, buffer, block);
-        if !given && !all {
-            continue;
-        }
-        let size = size(pattern, contract, counts, rank, buffer, block);
-        let (own, others) = rest.split_at_mut(size);
-        match given {
-            true => pattern.fill(Leaf { rank, buffer, block }, own),
-            false => own.fill(0),
-        }
-        rest = others;
-    }
+/// One rank's buffers, filled and judged by the pattern.
+pub(super) struct Side<'c> {
+    pub(super) pattern: Pattern,
+    /// The contract, or the rank's slice of it.
+    pub(super) contract: &'c Contract,
+    /// Elements by count class.
+    pub(super) counts: &'c [u64],
+    pub(super) rank: u32,
+    /// Memory holds every block, not only those that are given or ensured.
+    pub(super) in_place: bool,
 }
 
-/// Counts wrong elements of a rank's ensured blocks, one after the other, or, in place, among all blocks.
-pub(super) fn wrong(
-    pattern: Pattern,
-    contract: &Contract,
-    counts: &[u64],
-    buffer: u32,
-    rank: u32,
-    all: bool,
-    bytes: &[u8],
-) -> u64 {
-    let (mut rest, mut wrong) = (bytes, 0);
-    for block in 0..contract.buffers[buffer as usize].blocks {
-        let ensured = contract.ensured(rank, buffer, block);
-        if ensured.is_none() && !all {
-            continue;
+impl Side<'_> {
+    /// Fills a buffer's given blocks, one after the other, or, in place, every block. Gives the bytes it took.
+    pub(super) fn fill(&self, buffer: u32, bytes: &mut [u8]) -> usize {
+        let mut used = 0;
+        for block in 0..self.contract.buffers[buffer as usize].blocks {
+            let given = self.contract.is_given(self.rank, buffer, block);
+            if !given && !self.in_place {
+                continue;
+            }
+            let own = &mut bytes[used..][..self.size(buffer, block)];
+            used += own.len();
+            match given {
+                true => self.pattern.fill(Leaf { rank: self.rank, buffer, block }, own),
+                false => own.fill(0),
+            }
         }
-        let (own, others) = rest.split_at(size(pattern, contract, counts, rank, buffer, block));
-        wrong += ensured.map_or(0, |value| pattern.wrong(value, own));
-        rest = others;
+        used
     }
-    wrong
-}
 
-fn size(pattern: Pattern, contract: &Contract, counts: &[u64], rank: u32, buffer: u32, block: u32) -> usize {
-    (counts[contract.class(rank, buffer, block) as usize] * pattern.dtype.size_bytes()) as usize
+    /// Counts wrong elements of a buffer's ensured blocks, one after the other, or, in place, among all blocks. Gives the
+    /// bytes it took as well.
+    pub(super) fn wrong(&self, buffer: u32, bytes: &[u8]) -> (u64, usize) {
+        let (mut wrong, mut used) = (0, 0);
+        for block in 0..self.contract.buffers[buffer as usize].blocks {
+            let ensured = self.contract.ensured(self.rank, buffer, block);
+            if ensured.is_none() && !self.in_place {
+                continue;
+            }
+            let own = &bytes[used..][..self.size(buffer, block)];
+            used += own.len();
+            wrong += ensured.map_or(0, |value| self.pattern.wrong(value, own));
+        }
+        (wrong, used)
+    }
+
+    fn size(&self, buffer: u32, block: u32) -> usize {
+        let class = self.contract.class(self.rank, buffer, block);
+        (self.counts[class as usize] * self.pattern.dtype.size_bytes()) as usize
+    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     /// Seconds without progress after which the rank gives up.
     pub(crate) time_limit_s: f64,
     pub(crate) transport: String,
+    /// Run chosen plans, without a communicator.
+    pub(crate) plans: bool,
     /// Cores that choices reckon with.
     pub(crate) cores: u32,
     /// The text of a file of constants, if there is one.

@@ -1,31 +1,29 @@
-//! Plans over TCP: each cell's schedule is chosen, proved and bound on each rank, and run over connections that are made
-//! once.
+//! Plans over a transport: each cell's schedule is chosen, proved and bound on each rank, and run over connections that
+//! are made once.
 
-use super::pattern::{self, Pattern};
+use super::pages::Pages;
+use super::pattern::{Pattern, Side};
 use super::settings::{Cell, Settings};
-use super::subject::{Prepared, Subject};
+use super::subject::{Prepared, Subject, block_elements};
+use super::wire::Wire;
 use crate::failure::Failure;
 use coll::Outcome;
 use coll::select::{Candidate, Chooser, Question};
 use coll_base::Fraction;
 use coll_contract::{BufferRole, Contract};
 use coll_cost::{Layout, Tuning};
-use coll_exec::{Binding, Bound, BufferMemory, Link, Placement, RunOptions};
+use coll_exec::{Binding, Bound, BufferMemory, Placement, RunOptions};
 use coll_kernel::Reducer;
 use coll_plan::Plan;
-use coll_tcp::{JoinOptions, TcpTransport, Token};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Buffers begin at a page.
-const PAGE_BYTES: usize = 4096;
-
-/// One rank of a job over TCP.
-pub(super) struct OverTcp {
+/// One rank of a job.
+pub(super) struct OverPlans<W> {
     settings: Settings,
     chooser: Chooser,
     reducer: Reducer,
-    transport: TcpTransport,
+    wire: W,
     barrier: Bound,
     operation: u64,
     /// Slices and bus factors of plans that were made.
@@ -36,10 +34,23 @@ pub(super) struct OverTcp {
 
 /// A cell's plan, bound.
 struct Bind {
+    schedule: String,
     bound: Bound,
     contract: Contract,
     counts: Vec<u64>,
     placements: Vec<Placement>,
+}
+
+impl Bind {
+    fn side(&self, settings: &Settings, placement: Placement) -> Side<'_> {
+        Side {
+            pattern: Pattern { dtype: settings.dtype, op: settings.op },
+            contract: &self.contract,
+            counts: &self.counts,
+            rank: settings.rank,
+            in_place: placement == Placement::InPlace,
+        }
+    }
 }
 
 /// Memory of one buffer, kept from cell to cell.
@@ -49,9 +60,9 @@ struct Memory {
     output: Pages,
 }
 
-impl OverTcp {
+impl<W: Wire> OverPlans<W> {
     /// Joins the others.
-    pub(super) fn join(settings: &Settings) -> Result<OverTcp, Failure> {
+    pub(super) fn join(settings: &Settings) -> Result<OverPlans<W>, Failure> {
         let tuning = match &settings.constants {
             None => Tuning::shipped(),
             Some(text) => Tuning::from_json(text).map_err(|error| Failure::unusable(error.to_string()))?,
@@ -61,43 +72,21 @@ impl OverTcp {
         let reducer = Reducer::builtin(settings.op, settings.dtype)
             .map_err(|error| Failure::unusable(error.to_string()))?;
         let (world, rank) = (settings.world, settings.rank);
-        let mut options = JoinOptions::new(rank, world, settings.rendezvous.clone());
-        options.token = Token::from(settings.token.clone());
-        options.time_limit = Duration::from_secs_f64(settings.time_limit_s);
-        options.links =
-            (0..world).filter(|&peer| peer != rank).map(|peer| Link { peer, channel: 0 }).collect();
-        options.fingerprint = vec![
-            ("cells".into(), format!("{:?}", settings.cells)),
-            ("dtype".into(), settings.dtype.to_string()),
-            ("operator".into(), settings.op.to_string()),
-            ("choices".into(), format!("{:016x}", chooser.fingerprint())),
-        ];
-        let transport = coll_tcp::join(options).map_err(|error| Failure::wrong(error.to_string()))?;
+        let wire = W::join(settings, chooser.fingerprint())?;
         let barrier = Candidate { operation: "barrier", schedule: "dissemination", params: Vec::new() };
         let (plan, _) = slice(&barrier, world, 0, rank)?;
         let barrier = bind(&plan, rank, &[], settings.dtype.size_bytes(), None, &[])?;
-        Ok(OverTcp {
+        Ok(OverPlans {
             settings: settings.clone(),
             chooser,
             reducer,
-            transport,
+            wire,
             barrier,
             operation: 0,
             plans: BTreeMap::new(),
             cell: None,
             memory: Vec::new(),
         })
-    }
-
-    /// Parts in good order.
-    pub(super) fn leave(self) {
-        self.transport.shutdown();
-    }
-
-    /// Tells the others that this rank gives up.
-    pub(super) fn abort(mut self, reason: &str) {
-        self.transport.abort(reason);
-        self.transport.shutdown();
     }
 
     fn candidate(&self, cell: &Cell, bytes: u64) -> Result<Candidate, Failure> {
@@ -112,20 +101,16 @@ impl OverTcp {
         let question = Question {
             root: self.settings.root,
             dtype: self.settings.dtype,
-            transport: "tcp",
+            transport: W::NAME,
             layout: Layout::one_host(self.settings.cores),
             ..Question::new(operation, self.settings.world, bytes)
         };
         let choice = self.chooser.choose(&question);
         Ok(choice.map_err(|error| Failure::unusable(error.to_string()))?.candidate)
     }
-
-    fn pattern(&self) -> Pattern {
-        Pattern { dtype: self.settings.dtype, op: self.settings.op }
-    }
 }
 
-impl Subject for OverTcp {
+impl<W: Wire> Subject for OverPlans<W> {
     fn prepare(&mut self, cell: &Cell) -> Result<Prepared, Failure> {
         let Settings { world, rank, dtype, root, .. } = self.settings;
         let candidate = self.candidate(cell, cell.bytes)?;
@@ -135,10 +120,7 @@ impl Subject for OverTcp {
         }
         let (plan, bus_factor) = &self.plans[&key];
         let contract = plan.contract.clone();
-        // Every block has an element at least, and all have the same.
-        let blocks = contract.buffers.first().map_or(0, |buffer| u64::from(buffer.blocks));
-        let per_block = (cell.bytes / dtype.size_bytes()).checked_div(blocks).map_or(0, |count| count.max(1));
-        let elements = per_block * blocks;
+        let elements = block_elements(&contract, cell.bytes, dtype);
         let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
         let placement = |role| match role {
             BufferRole::InOut if cell.in_place => Placement::InPlace,
@@ -156,30 +138,30 @@ impl Subject for OverTcp {
         }
         let root = plan.root;
         let (bus_factor, actual_bytes) = (*bus_factor, elements * dtype.size_bytes());
-        self.cell = Some(Bind { bound, contract, counts, placements });
-        Ok(Prepared { schedule: key, elements, actual_bytes, reduces, root, bus_factor })
+        self.cell = Some(Bind { schedule: key, bound, contract, counts, placements });
+        Ok(Prepared { elements, actual_bytes, reduces, root, bus_factor })
     }
 
     fn fill(&mut self) {
-        let (pattern, rank) = (self.pattern(), self.settings.rank);
         let Some(cell) = &self.cell else { return };
         for (at, placement) in cell.placements.iter().enumerate() {
-            let memory = &mut self.memory[at];
-            let in_place = *placement == Placement::InPlace;
+            let (memory, side) = (&mut self.memory[at], cell.side(&self.settings, *placement));
             memory.output.bytes_mut().fill(0);
-            let bytes = if in_place { memory.output.bytes_mut() } else { memory.input.bytes_mut() };
-            pattern::fill(pattern, &cell.contract, &cell.counts, at as u32, rank, in_place, bytes);
+            let given = if side.in_place { &mut memory.output } else { &mut memory.input };
+            side.fill(at as u32, given.bytes_mut());
         }
     }
 
     fn wrong(&self) -> u64 {
-        let (pattern, rank) = (self.pattern(), self.settings.rank);
         let Some(cell) = &self.cell else { return 0 };
         let of = |(at, placement): (usize, &Placement)| {
-            let (in_place, bytes) = (*placement == Placement::InPlace, self.memory[at].output.bytes());
-            pattern::wrong(pattern, &cell.contract, &cell.counts, at as u32, rank, in_place, bytes)
+            cell.side(&self.settings, *placement).wrong(at as u32, self.memory[at].output.bytes()).0
         };
         cell.placements.iter().enumerate().map(of).sum()
+    }
+
+    fn schedule(&mut self) -> String {
+        self.cell.as_ref().map_or(String::new(), |cell| cell.schedule.clone())
     }
 
     fn run(&mut self) -> Result<(), Failure> {
@@ -197,15 +179,24 @@ impl Subject for OverTcp {
             .collect();
         self.operation += 1;
         let options = RunOptions { operation: self.operation, ..RunOptions::default() };
-        let ran = cell.bound.run(&mut self.transport, &mut buffers, options);
+        let ran = cell.bound.run(&mut self.wire, &mut buffers, options);
         ran.map_err(|error| Failure::wrong(error.to_string()))
     }
 
+    fn leave(self) {
+        self.wire.leave();
+    }
+
+    fn abort(mut self, reason: &str) {
+        self.wire.abort(reason);
+        self.wire.leave();
+    }
+
     fn sync(&mut self) -> Result<(), Failure> {
-        self.transport.begin(Duration::from_secs_f64(self.settings.time_limit_s));
+        self.wire.begin(Duration::from_secs_f64(self.settings.time_limit_s));
         self.operation += 1;
         let options = RunOptions { operation: self.operation, ..RunOptions::default() };
-        let ran = self.barrier.run(&mut self.transport, &mut [], options);
+        let ran = self.barrier.run(&mut self.wire, &mut [], options);
         ran.map_err(|error| Failure::wrong(error.to_string()))
     }
 }
@@ -243,31 +234,4 @@ fn bind(
 ) -> Result<Bound, Failure> {
     let binding = Binding { plan, rank, counts, element_size_bytes, reducer, placements };
     Bound::new(binding).map_err(|error| Failure::unusable(error.to_string()))
-}
-
-/// Bytes that begin at a page.
-#[derive(Default)]
-struct Pages {
-    bytes: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Pages {
-    /// Keeps what it has; the rest is touched by what fills it.
-    fn set_len(&mut self, len: usize) {
-        if self.bytes.len() < len + PAGE_BYTES {
-            self.bytes = vec![0; len + PAGE_BYTES];
-            self.start = self.bytes.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
-        }
-        self.len = len;
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(self.start..self.start + self.len).unwrap_or_default()
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(self.start..self.start + self.len).unwrap_or_default()
-    }
 }

@@ -1,0 +1,142 @@
+//! The transports that plans are measured over, each with every pair of ranks connected.
+
+use super::settings::Settings;
+use crate::failure::Failure;
+use coll_exec::{Fault, Interest, Link, Transport};
+use coll_shm::{Options, ShmTransport, processes};
+use coll_tcp::{JoinOptions, TcpTransport, Token};
+use std::time::Duration;
+
+/// The name of shared memory between processes.
+pub(super) const SHM: &str = "shm";
+
+/// A transport of a job.
+pub(super) trait Wire: Transport + Sized {
+    /// The transport whose constants apply.
+    const NAME: &'static str;
+
+    /// Meets the others, who must have the same cells and choose alike.
+    fn join(settings: &Settings, choices: u64) -> Result<Self, Failure>;
+
+    /// Begins a stretch in which something must move within the limit.
+    fn begin(&mut self, limit: Duration);
+
+    /// Tells the others that this rank gives up.
+    fn abort(&mut self, reason: &str);
+
+    /// Parts in good order.
+    fn leave(self);
+}
+
+/// TCP.
+pub(super) type Tcp = TcpTransport;
+
+/// Shared memory, by the connections over which ranks found each other.
+pub(super) struct Shm {
+    shm: ShmTransport,
+    tcp: TcpTransport,
+}
+
+fn links(settings: &Settings) -> impl Iterator<Item = Link> {
+    let rank = settings.rank;
+    (0..settings.world).filter(move |&peer| peer != rank).map(|peer| Link { peer, channel: 0 })
+}
+
+fn meet(settings: &Settings, choices: u64, links: Vec<Link>) -> Result<TcpTransport, Failure> {
+    let mut options = JoinOptions::new(settings.rank, settings.world, settings.rendezvous.clone());
+    options.token = Token::from(settings.token.clone());
+    options.time_limit = Duration::from_secs_f64(settings.time_limit_s);
+    options.links = links;
+    options.fingerprint = vec![
+        ("cells".into(), format!("{:?}", settings.cells)),
+        ("dtype".into(), settings.dtype.to_string()),
+        ("operator".into(), settings.op.to_string()),
+        ("choices".into(), format!("{choices:016x}")),
+    ];
+    coll_tcp::join(options).map_err(|error| Failure::wrong(error.to_string()))
+}
+
+impl Wire for Tcp {
+    const NAME: &'static str = "tcp";
+
+    fn join(settings: &Settings, choices: u64) -> Result<Tcp, Failure> {
+        meet(settings, choices, links(settings).collect())
+    }
+
+    fn begin(&mut self, limit: Duration) {
+        TcpTransport::begin(self, limit);
+    }
+
+    fn abort(&mut self, reason: &str) {
+        TcpTransport::abort(self, reason);
+    }
+
+    fn leave(self) {
+        self.shutdown();
+    }
+}
+
+impl Wire for Shm {
+    const NAME: &'static str = SHM;
+
+    fn join(settings: &Settings, choices: u64) -> Result<Shm, Failure> {
+        let mut tcp = meet(settings, choices, Vec::new())?;
+        let wrong = |fault: Fault| Failure::wrong(fault.to_string());
+        let exchange = &mut |blob| tcp.exchange(blob);
+        let joined = processes::join(settings.rank, settings.world, exchange, &Options::default());
+        let mut shm = joined.map_err(wrong)?;
+        let unreached: Vec<String> = shm.unreached().map(|rank| rank.to_string()).collect();
+        if !unreached.is_empty() {
+            let ranks = unreached.join(", ");
+            return Err(Failure::wrong(format!("no shared memory with ranks {ranks}")));
+        }
+        shm.connect(links(settings)).map_err(wrong)?;
+        Ok(Shm { shm, tcp })
+    }
+
+    fn begin(&mut self, limit: Duration) {
+        self.shm.begin(limit);
+    }
+
+    fn abort(&mut self, reason: &str) {
+        self.shm.abort(reason);
+        self.tcp.abort(reason);
+    }
+
+    fn leave(self) {
+        self.shm.shutdown();
+        self.tcp.shutdown();
+    }
+}
+
+impl Transport for Shm {
+    #[inline]
+    fn try_send(&mut self, link: Link, parts: &[&[u8]]) -> Result<usize, Fault> {
+        self.shm.try_send(link, parts)
+    }
+
+    #[inline]
+    fn try_recv(&mut self, link: Link, into: &mut [u8]) -> Result<usize, Fault> {
+        self.shm.try_recv(link, into)
+    }
+
+    #[inline]
+    fn peek(&mut self, link: Link) -> Result<Option<&[u8]>, Fault> {
+        self.shm.peek(link)
+    }
+
+    #[inline]
+    fn consume(&mut self, link: Link, bytes: usize) {
+        self.shm.consume(link, bytes);
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.shm.flush();
+    }
+
+    #[inline]
+    fn wait(&mut self, interests: &[Interest]) -> Result<(), Fault> {
+        self.shm.wait(interests)
+    }
+}
