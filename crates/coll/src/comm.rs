@@ -40,6 +40,7 @@ pub use prepared::Prepared;
 pub use record::Recorded;
 pub use request::Request;
 pub use view::{View, ViewMut};
+pub use wires::Via;
 
 use crate::{Bundle, Source};
 use background::Background;
@@ -121,7 +122,7 @@ impl Communicator {
 
     /// Ranks of one process, each for a thread of its own, in order of rank.
     pub fn local(ranks: u32) -> Result<Vec<Communicator>, CommError> {
-        builder::local(ranks, Builder::default())
+        Communicator::builder().local(ranks)
     }
 
     pub(crate) fn with_engine(engine: Box<Engine>) -> Communicator {
@@ -267,7 +268,7 @@ impl Communicator {
     pub fn flight_record_json(&mut self) -> String {
         let engine = self.engine();
         let timeout_ms = u64::try_from(engine.limit.as_millis()).unwrap_or(u64::MAX);
-        engine.record.to_json(engine.rank, engine.world, &engine.name, timeout_ms)
+        engine.record.to_json(engine.rank, engine.world, &engine.settings.name, timeout_ms)
     }
 
     /// The engine, once the background thread has done what it was asked to.

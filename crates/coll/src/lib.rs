@@ -31,7 +31,7 @@ pub use coll_compile::Options;
 pub use coll_sema::Instance;
 pub use comm::{
     Buffer, Builder, CommError, Communicator, Custom, Element, Failure, Group, Op, Pending, Prepared,
-    Recorded, Request, View, ViewMut,
+    Recorded, Request, Via, View, ViewMut,
 };
 pub use one_rank::{RankOutcome, RankPlanned, compile_rank};
 pub use plans::{PlanError, ReadPlan, is_plan, proof_hash, read_plan, read_plan_text};

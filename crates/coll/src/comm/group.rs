@@ -6,7 +6,6 @@
 
 use crate::comm::engine::Engine;
 use crate::comm::entry::{End, Entry};
-use crate::comm::error::Failure;
 use crate::comm::resolve::Resolved;
 use crate::comm::wires::Wires;
 use crate::comm::{CommError, Element, Op, Request};
@@ -94,7 +93,8 @@ impl Engine {
             let lent = self.cache.lend(place);
             let entry = lent.expect("invariant: each copy of a call has an entry of its own");
             let operation = self.next_operation(&entry.key);
-            let options = self.wires.begin(self.limit, operation, &entry.call);
+            let counted = !entry.key.what.is_between_two();
+            let options = self.wires.begin(self.limit, operation, &entry.call.call, counted);
             let noted = self.record.begin(&entry.call, entry.key, operation);
             members.push(Member { place, entry, resolved, options, noted });
         }
@@ -106,9 +106,12 @@ impl Engine {
             self.cache.bring_back(member.place, member.entry);
         }
         drop(held);
+        if ran.is_ok() {
+            self.wires.end();
+        }
         ran.map_err(|failed| {
             let Failed { error, call, noted } = *failed;
-            self.fail(Failure::of_run(error, call), Some(noted))
+            self.fail_run(error, call, noted)
         })
     }
 }
@@ -165,7 +168,11 @@ fn run(wires: &mut Wires, members: &mut [Member<'_>]) -> Result<(), Box<Failed>>
     Ok(())
 }
 
-fn failed(error: RunError, about: &[(Arc<crate::comm::words::CallWords>, u64)], number: usize) -> Box<Failed> {
+fn failed(
+    error: RunError,
+    about: &[(Arc<crate::comm::words::CallWords>, u64)],
+    number: usize,
+) -> Box<Failed> {
     let (call, noted) = &about[number];
     Box::new(Failed { error, call: call.text.clone(), noted: *noted })
 }
@@ -244,6 +251,22 @@ impl Transport for Gate<'_> {
             true => self.wires.try_recv(link, into),
             false => Ok(0),
         }
+    }
+
+    fn peek(&mut self, link: Link) -> Result<Option<&[u8]>, Fault> {
+        match self.turns.may_receive(self.number, link) {
+            true => self.wires.peek(link),
+            // It has to ask again, by whatever way.
+            false => Ok(None),
+        }
+    }
+
+    fn consume(&mut self, link: Link, bytes: usize) {
+        self.wires.consume(link, bytes);
+    }
+
+    fn flush(&mut self) {
+        self.wires.flush();
     }
 
     fn wait(&mut self, interests: &[Interest]) -> Result<(), Fault> {

@@ -1,6 +1,6 @@
 //! New communicators out of an old one.
 
-use crate::comm::builder::open;
+use crate::comm::builder::{Settings, open};
 use crate::comm::engine::Engine;
 use crate::comm::wires::{Host, Meeting};
 use crate::comm::{CommError, Communicator};
@@ -106,9 +106,10 @@ impl Engine {
             }
         };
         let job = format!("{}/{}", self.wires.meeting().job, self.splits);
-        let name = format!("{}/{}.{}", self.name, self.splits, color.unwrap_or(0));
-        let meeting = Meeting { rank, world, address, token, job, time_limit: self.limit };
-        open(meeting, host, name, self.record.capacity()).map(Some)
+        let name = format!("{}/{}.{}", self.settings.name, self.splits, color.unwrap_or(0));
+        let via = self.wires.meeting().via;
+        let meeting = Meeting { rank, world, address, token, job, time_limit: self.limit, via };
+        open(meeting, host, None, Settings { name, ..self.settings.clone() }).map(Some)
     }
 
     /// A rendezvous for a new communicator, where the others can reach it.

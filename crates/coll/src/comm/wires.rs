@@ -1,15 +1,40 @@
-//! How a communicator's ranks reach each other: the one file that knows a transport by name. Today that is TCP, with every
-//! pair of ranks connected from the start.
+//! How a communicator's ranks reach each other: the one file that knows a transport by name.
+//!
+//! Ranks that share memory, as threads of a process or processes of a machine, pass messages through it; the others over
+//! TCP. Every rank of a world of several has a control connection as well, by which ranks meet, exchange small blobs, and
+//! hear that one of them has given up or is gone, whatever their messages go by.
 
-use crate::comm::words::CallWords;
+use coll_cost::Layout;
 use coll_exec::{Fault, Field, FrameFault, Interest, Link, RunOptions, Transport};
-use coll_tcp::{JoinOptions, Rendezvous, StartError, TcpTransport, Token};
+use coll_shm::ShmTransport;
+use coll_tcp::{Call, ConnectError, JoinOptions, Rendezvous, StartError, TcpTransport, Token, Watch};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The channel of messages between two ranks, apart from those of collectives, so that a message that nobody has asked for
-/// yet is in no collective's way: the last that a plan can have.
-pub(crate) const MESSAGE_CHANNEL: u32 = 1023;
+/// yet is in no collective's way: the last that shared memory has.
+pub(crate) const MESSAGE_CHANNEL: u32 = coll_shm::CHANNELS_MAX - 1;
+
+/// How long a rank waits in shared memory before it asks whether the others are in the same call.
+const ASK_AFTER: Duration = Duration::from_secs(1);
+
+/// A rank that is gone from shared memory may have said why by another way: that word is awaited so long.
+const GRACE: Duration = Duration::from_millis(400);
+
+/// A rank that waits for both ways gives its core away so often, then sleeps so long between looks.
+const MIXED_YIELDS: u32 = 200;
+const MIXED_NAP: Duration = Duration::from_micros(100);
+
+/// How ranks may reach each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// Shared memory between those that share it, TCP between others.
+    #[default]
+    Fastest,
+    /// TCP between all.
+    Tcp,
+}
 
 /// What a rank must know to reach the others.
 #[derive(Clone, Debug)]
@@ -21,6 +46,7 @@ pub(crate) struct Meeting {
     pub(crate) token: String,
     pub(crate) job: String,
     pub(crate) time_limit: Duration,
+    pub(crate) via: Via,
 }
 
 /// A rendezvous that runs as long as anybody holds it. Nobody locks it: a lock makes it one that threads may share.
@@ -29,24 +55,106 @@ pub(crate) type Host = Arc<Mutex<Rendezvous>>;
 /// A rank's connections.
 #[derive(Debug)]
 pub(crate) struct Wires {
+    /// None only while it is dropped.
     tcp: Option<TcpTransport>,
+    watch: Watch,
+    shm: Option<ShmTransport>,
+    /// By rank: reached through shared memory.
+    near: Box<[bool]>,
+    reach: Reach,
     meeting: Meeting,
+    layout: Layout,
+    limit: Duration,
+    /// Whether anything moved since this rank last ran out of patience.
+    moved: bool,
+    /// How long it has waited since anything moved: for shared memory alone in whole spells, for both ways by the clock.
+    waited: Duration,
+    idle_since: Option<Instant>,
+    yields: u32,
+    /// Kept from one wait to the next, so that waiting allocates nothing.
+    near_interests: Vec<Interest>,
     /// Held by the rank that hosts it, as long as its connections.
     _host: Option<Host>,
 }
 
+/// Which peers are reached through shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    AllNear,
+    AllFar,
+    Mixed,
+}
+
+/// What ranks tell each other of their machines once they have met.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+struct Machine {
+    cores: u32,
+    near: u32,
+}
+
 impl Wires {
-    /// Meets the others, and connects to them.
-    pub(crate) fn join(meeting: Meeting, host: Option<Host>) -> Result<Wires, StartError> {
-        let mut options = JoinOptions::new(meeting.rank, meeting.world, meeting.address.clone());
+    /// Meets the others. `threads` is the shared memory of ranks that are threads of one process.
+    pub(crate) fn join(
+        meeting: Meeting,
+        host: Option<Host>,
+        threads: Option<ShmTransport>,
+    ) -> Result<Wires, WiresError> {
+        let (rank, world) = (meeting.rank, meeting.world);
+        let mut options = JoinOptions::new(rank, world, meeting.address.clone());
         options.token = Token::from(meeting.token.clone());
         options.job = meeting.job.clone();
         options.time_limit = meeting.time_limit;
-        let peers = (0..meeting.world).filter(|&peer| peer != meeting.rank);
-        options.links =
-            peers.flat_map(|peer| [0, MESSAGE_CHANNEL].map(|channel| Link { peer, channel })).collect();
-        let tcp = coll_tcp::join(options)?;
-        Ok(Wires { tcp: Some(tcp), meeting, _host: host })
+        let mut tcp = coll_tcp::join(options)?;
+        let watch = tcp.watch();
+        let of_threads = threads.is_some();
+        let mut shm = match (threads, meeting.via) {
+            (Some(threads), _) => Some(threads),
+            (None, Via::Fastest) if world > 1 => {
+                let mut exchange = |blob| tcp.exchange(blob);
+                Some(coll_shm::processes::join(rank, world, &mut exchange, &coll_shm::Options::default())?)
+            }
+            (None, _) => None,
+        };
+        if let Some(shm) = &mut shm {
+            shm.set_watch(Arc::new(Watched(watch.clone())));
+        }
+        let near: Box<[bool]> =
+            (0..world).map(|peer| shm.as_ref().is_some_and(|shm| shm.reaches(peer))).collect();
+        let reached = near.iter().filter(|&&near| near).count() as u32;
+        let reach = match reached {
+            0 => Reach::AllFar,
+            _ if reached + 1 == world => Reach::AllNear,
+            _ => Reach::Mixed,
+        };
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let layout = match of_threads || world == 1 {
+            true => Layout::one_host(cores),
+            false => agree(&mut tcp, &Machine { cores, near: reached + 1 }, world)?,
+        };
+        if meeting.via == Via::Fastest {
+            tcp.set_local_ranks(reached + 1);
+        }
+        let limit = meeting.time_limit;
+        log::debug!(
+            "rank {rank} of {world}: {reached} of {} peers through shared memory",
+            world.saturating_sub(1)
+        );
+        Ok(Wires {
+            tcp: Some(tcp),
+            watch,
+            shm,
+            near,
+            reach,
+            meeting,
+            layout,
+            limit,
+            moved: false,
+            waited: Duration::ZERO,
+            idle_since: None,
+            yields: 0,
+            near_interests: Vec::new(),
+            _host: host,
+        })
     }
 
     /// Where and how this rank met the others.
@@ -54,22 +162,83 @@ impl Wires {
         &self.meeting
     }
 
-    /// Makes links that an operation will use, if they are not there, within `limit`. Both ends do so at the same operation.
-    pub(crate) fn connect(&mut self, links: &[Link], limit: Duration) -> Result<(), Fault> {
-        self.tcp_mut().begin(limit);
-        let there = |link: &Link| self.tcp().links().any(|known| known == *link);
-        match links.iter().find(|link| !there(link)) {
-            None => Ok(()),
-            Some(&Link { peer, channel }) => Err(Fault::NoLink { peer, channel }),
-        }
+    /// The name under which constants of the cost model are kept, and where the ranks are. The same on every rank.
+    pub(crate) fn place(&self) -> (&'static str, Layout) {
+        let one_host = self.layout.ranks_per_host >= self.meeting.world;
+        let transport = match (self.meeting.via, self.reach, one_host) {
+            (Via::Fastest, Reach::AllNear, true) => "shm",
+            _ => "tcp",
+        };
+        (transport, self.layout)
     }
 
-    /// Begins an operation that fails once nothing has moved for `limit`. Says how its frames are marked.
-    pub(crate) fn begin(&mut self, limit: Duration, operation: u64, call: &CallWords) -> RunOptions {
+    /// Makes links that an operation will use, if they are not there, within `limit`. Both ends do so at the same operation.
+    pub(crate) fn connect(&mut self, links: &[Link], limit: Duration) -> Result<(), Fault> {
+        let near = |link: &Link| self.near.get(link.peer as usize).copied().unwrap_or(false);
+        let (through_memory, far): (Vec<Link>, Vec<Link>) = links.iter().partition(|link| near(link));
+        if let Some(shm) = &mut self.shm {
+            shm.connect(through_memory)?;
+        }
+        if far.is_empty() {
+            return Ok(());
+        }
         self.tcp_mut().begin(limit);
-        // A frame has no room for a call's fingerprint but its generation's, which is free: connections belong to one
-        // generation from the start.
+        self.tcp_mut().connect(&far).map_err(|error| match error {
+            ConnectError::Fault(fault) => fault,
+            other => Fault::Aborted { origin: self.meeting.rank, reason: other.to_string() },
+        })
+    }
+
+    /// Begins an operation that fails once nothing has moved for `limit`. Says how its frames are marked. `counted` tells
+    /// operations of all ranks, whose calls can be compared by number, from those of two.
+    #[inline]
+    pub(crate) fn begin(
+        &mut self,
+        limit: Duration,
+        operation: u64,
+        call: &Arc<Call>,
+        counted: bool,
+    ) -> RunOptions {
+        self.limit = limit;
+        self.waited = Duration::ZERO;
+        self.idle_since = None;
+        if let Some(shm) = &mut self.shm {
+            shm.begin(limit.min(ASK_AFTER));
+        }
+        let tcp = self.tcp_mut();
+        match counted {
+            true => tcp.begin_call(limit, operation, call),
+            false => tcp.begin(limit),
+        }
         RunOptions { generation: 0, operation, fingerprint: call.fingerprint }
+    }
+
+    /// Ends an operation: what others wait for from here on, this rank has not begun.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        self.tcp_mut().end_call();
+    }
+
+    /// A fault in better words, if other ranks know more: both calls where ranks make different ones, and why a rank is gone.
+    /// Takes under a second.
+    pub(crate) fn explain(&mut self, fault: Fault) -> Fault {
+        match &fault {
+            Fault::Mismatch { peer, .. } | Fault::Frame { peer, .. } => {
+                let peer = *peer;
+                self.tcp_mut().explain_mismatch(peer).unwrap_or(fault)
+            }
+            Fault::PeerLost { .. } if self.meeting.world > 1 => {
+                let began = Instant::now();
+                while began.elapsed() < GRACE {
+                    if let Some(better) = self.watch.fault() {
+                        return better;
+                    }
+                    thread::sleep(Duration::from_millis(2));
+                }
+                fault
+            }
+            _ => fault,
+        }
     }
 
     /// Gives a small blob to every rank and takes one of each, by rank. Every rank must come.
@@ -78,27 +247,129 @@ impl Wires {
         self.tcp_mut().exchange(blob)
     }
 
-    /// Tells every rank that this one gives up. The reason that came first, if another's did.
-    pub(crate) fn abort(&mut self, reason: &str) -> Option<Fault> {
-        self.tcp_mut().abort(reason)
+    /// Tells every rank that this one gives up.
+    pub(crate) fn abort(&mut self, reason: &str) {
+        self.tcp_mut().abort(reason);
+        if let Some(shm) = &mut self.shm {
+            shm.abort(reason);
+        }
     }
 
-    fn tcp(&self) -> &TcpTransport {
-        self.tcp.as_ref().expect("invariant: taken only when dropped")
-    }
-
+    #[inline]
     fn tcp_mut(&mut self) -> &mut TcpTransport {
         self.tcp.as_mut().expect("invariant: taken only when dropped")
+    }
+
+    /// The shared memory, if a link goes through it.
+    #[inline]
+    fn near(&mut self, link: Link) -> Option<&mut ShmTransport> {
+        let near = match self.reach {
+            Reach::AllNear => true,
+            Reach::AllFar => false,
+            Reach::Mixed => self.near.get(link.peer as usize).copied().unwrap_or(false),
+        };
+        if near { self.shm.as_mut() } else { None }
+    }
+
+    /// What shared memory said when this rank waited for it alone. After the first spell without a move it is asked whether
+    /// the ranks are in the same call; when time is up, who is late.
+    #[cold]
+    fn impatient(&mut self, spell: Fault, interests: &[Interest]) -> Result<(), Fault> {
+        let Fault::TimedOut { limit_s } = spell else { return Err(spell) };
+        if std::mem::take(&mut self.moved) {
+            self.waited = Duration::ZERO;
+        }
+        let first = self.waited.is_zero();
+        self.waited += Duration::from_secs_f64(limit_s);
+        let left = self.limit.saturating_sub(self.waited);
+        let peers = interests.iter().map(|interest| interest.link.peer);
+        if left.is_zero() {
+            return Err(self.tcp_mut().explain_timeout(peers));
+        }
+        if first
+            && let Some(peer) = peers.into_iter().next()
+            && let Some(fault) = self.tcp_mut().explain_mismatch(peer)
+        {
+            return Err(fault);
+        }
+        if let Some(shm) = &mut self.shm {
+            shm.begin(left);
+        }
+        Ok(())
+    }
+
+    /// Waits for some links of either kind: looks, gives its core away, naps.
+    fn wait_for_both(&mut self, interests: &[Interest]) -> Result<(), Fault> {
+        let now = Instant::now();
+        if std::mem::take(&mut self.moved) || self.idle_since.is_none() {
+            (self.idle_since, self.yields) = (Some(now), 0);
+        }
+        let idle = self.idle_since.map_or(Duration::ZERO, |since| now - since);
+        if let Some(fault) = self.watch.fault() {
+            return Err(fault);
+        }
+        if idle >= self.limit {
+            let peers = interests.iter().map(|interest| interest.link.peer);
+            return Err(self.tcp_mut().explain_timeout(peers));
+        }
+        self.near_interests.clear();
+        let near = |interest: &&Interest| self.near[interest.link.peer as usize];
+        self.near_interests.extend(interests.iter().filter(near));
+        if let Some(shm) = &mut self.shm
+            && shm.poll_ready(&self.near_interests)?
+        {
+            return Ok(());
+        }
+        // Sockets are asked by the executor itself when this returns.
+        if self.yields < MIXED_YIELDS {
+            self.yields += 1;
+            thread::yield_now();
+        } else {
+            thread::sleep(MIXED_NAP);
+        }
+        Ok(())
+    }
+}
+
+/// Where the ranks are, as all find alike.
+fn agree(tcp: &mut TcpTransport, mine: &Machine, world: u32) -> Result<Layout, WiresError> {
+    let blob = serde_json::to_vec(mine).expect("invariant: numbers serialise");
+    let blobs = tcp.exchange(blob)?;
+    let machines: Result<Vec<Machine>, _> = blobs.iter().map(|blob| serde_json::from_slice(blob)).collect();
+    let machines = machines.map_err(|error| WiresError::Garbled(error.to_string()))?;
+    let cores = machines.iter().map(|machine| machine.cores).min().unwrap_or(1);
+    let together = machines.iter().map(|machine| machine.near).max().unwrap_or(1);
+    Ok(match together >= world || machines.iter().all(|machine| machine.near == 1) {
+        true => Layout::one_host(cores),
+        false => Layout { ranks_per_host: together.max(1), cores: cores.max(1) },
+    })
+}
+
+/// Why ranks could not be connected.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WiresError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("the ranks met, and then: {0}")]
+    Fault(#[from] Fault),
+    #[error("a rank said what cannot be read ({0}); do all ranks run one release?")]
+    Garbled(String),
+}
+
+/// The control connection's news, for who sleeps in shared memory.
+struct Watched(Watch);
+
+impl coll_shm::Watch for Watched {
+    fn fault(&self) -> Option<Fault> {
+        self.0.fault()
     }
 }
 
 /// The peer, if a fault means that it makes another call than this rank.
 pub(crate) fn other_call(fault: &Fault) -> Option<u32> {
     match fault {
-        Fault::Frame {
-            peer,
-            fault: FrameFault::Field { field: Field::Generation | Field::Operation, .. },
-        } => Some(*peer),
+        Fault::Mismatch { peer, .. } => Some(*peer),
+        Fault::Frame { peer, fault: FrameFault::Field { field: Field::Operation, .. } } => Some(*peer),
         _ => None,
     }
 }
@@ -106,23 +377,79 @@ pub(crate) fn other_call(fault: &Fault) -> Option<u32> {
 impl Transport for Wires {
     #[inline]
     fn try_send(&mut self, link: Link, parts: &[&[u8]]) -> Result<usize, Fault> {
-        self.tcp_mut().try_send(link, parts)
+        let taken = match self.near(link) {
+            Some(shm) => shm.try_send(link, parts)?,
+            None => self.tcp_mut().try_send(link, parts)?,
+        };
+        self.moved |= taken > 0;
+        Ok(taken)
     }
 
     #[inline]
     fn try_recv(&mut self, link: Link, into: &mut [u8]) -> Result<usize, Fault> {
-        self.tcp_mut().try_recv(link, into)
+        let got = match self.near(link) {
+            Some(shm) => shm.try_recv(link, into)?,
+            None => self.tcp_mut().try_recv(link, into)?,
+        };
+        self.moved |= got > 0;
+        Ok(got)
     }
 
+    #[inline]
+    fn peek(&mut self, link: Link) -> Result<Option<&[u8]>, Fault> {
+        match self.near(link) {
+            Some(shm) => shm.peek(link),
+            None => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn consume(&mut self, link: Link, bytes: usize) {
+        self.moved = true;
+        if let Some(shm) = self.near(link) {
+            shm.consume(link, bytes);
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        if let Some(shm) = &mut self.shm {
+            shm.flush();
+        }
+    }
+
+    #[inline]
     fn wait(&mut self, interests: &[Interest]) -> Result<(), Fault> {
-        self.tcp_mut().wait(interests)
+        let (mut near, mut far) = (self.reach == Reach::AllNear, self.reach == Reach::AllFar);
+        if self.reach == Reach::Mixed {
+            for interest in interests {
+                match self.near.get(interest.link.peer as usize) {
+                    Some(true) => near = true,
+                    _ => far = true,
+                }
+            }
+        }
+        match (near, far, &mut self.shm) {
+            (true, false, Some(shm)) => match shm.wait(interests) {
+                Ok(()) => Ok(()),
+                Err(fault) => self.impatient(fault, interests),
+            },
+            (true, true, Some(_)) => self.wait_for_both(interests),
+            _ => self.tcp_mut().wait(interests),
+        }
     }
 }
 
 impl Drop for Wires {
     /// Leaves in good order; but a rank that panics is a death to the others. Waits a second at most.
     fn drop(&mut self) {
-        if let Some(tcp) = self.tcp.take().filter(|_| !std::thread::panicking()) {
+        if thread::panicking() {
+            return;
+        }
+        if let Some(shm) = self.shm.take() {
+            shm.shutdown();
+        }
+        if let Some(tcp) = self.tcp.take() {
             tcp.shutdown();
         }
     }

@@ -3,15 +3,15 @@
 use crate::comm::Op;
 use crate::comm::request::{Counts, Request, What};
 use crate::comm::resolve::Resolved;
+use coll_tcp::Call;
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 /// What is told of a call that is bound: made once, so that calling again allocates nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallWords {
     /// Equal on every rank that makes the same call.
-    pub(crate) fingerprint: [u8; 16],
-    /// What it is the hash of.
-    pub(crate) words: Vec<(String, String)>,
+    pub(crate) call: Arc<Call>,
     /// In one line, for messages of this rank.
     pub(crate) text: String,
     /// The schedule's name.
@@ -33,7 +33,7 @@ impl CallWords {
         ];
         if let Some(op) = &resolved.op {
             words.push(("operator".to_string(), op.words()));
-            words.push(("operator's definition".to_string(), op.operator().definition()));
+            words.push(("operator's definition".to_string(), op.definition()));
         }
         if key.what.has_root() {
             words.push(("root".to_string(), key.root.to_string()));
@@ -58,8 +58,7 @@ impl CallWords {
         CallWords {
             schedule: schedule.to_string(),
             plan: plan.to_string(),
-            fingerprint: std::array::from_fn(|at| digest[at]),
-            words,
+            call: Arc::new(Call { fingerprint: std::array::from_fn(|at| digest[at]), words }),
             text: text(
                 key.what,
                 key.dtype.name(),
