@@ -1,14 +1,15 @@
 //! What runs calls: the connections, the bound calls, and the counters that all ranks keep in step. It lives with the
 //! communicator, or with its background thread while that has something to do.
 
+use crate::comm::builder::Settings;
 use crate::comm::cache::Cache;
 use crate::comm::entry::Entry;
 use crate::comm::error::{CommError, Failure, Refusal};
 use crate::comm::record::Record;
 use crate::comm::request::{Request, What};
 use crate::comm::resolve::{Key, Resolved};
-use crate::comm::wires::Wires;
-use coll_exec::{BufferMemory, Fault};
+use crate::comm::wires::{self, Wires};
+use coll_exec::{BufferMemory, Fault, RunError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub(crate) struct Engine {
     pub(crate) id: u64,
     pub(crate) rank: u32,
     pub(crate) world: u32,
-    pub(crate) name: String,
+    pub(crate) settings: Settings,
     pub(crate) wires: Wires,
     /// Time without progress after which an operation fails.
     pub(crate) limit: Duration,
@@ -41,19 +42,19 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(wires: Wires, name: String, recorded: usize) -> Engine {
+    pub(crate) fn new(wires: Wires, settings: Settings) -> Engine {
         let meeting = wires.meeting();
         let (rank, world, limit) = (meeting.rank, meeting.world, meeting.time_limit);
-        log::info!("{name}: rank {rank} of {world} is connected");
+        log::info!("{}: rank {rank} of {world} is connected", settings.name);
         Engine {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             rank,
             world,
-            name,
+            record: Record::new(settings.recorded),
+            settings,
             wires,
             limit,
             cache: Cache::new(CACHE_BYTES),
-            record: Record::new(recorded),
             operations: 0,
             messages: Vec::new(),
             splits: 0,
@@ -95,7 +96,8 @@ impl Engine {
 
     #[cold]
     fn bind(&mut self, resolved: &Resolved<'_>) -> Result<usize, CommError> {
-        let entry = Entry::new(resolved, self.rank, self.world).map_err(|refusal| {
+        let entry = Entry::new(resolved, self.rank, self.world, &self.settings.chooser, self.wires.place())
+            .map_err(|refusal| {
             let words = crate::comm::words::CallWords::new(resolved, "", "");
             self.refuse(refusal, words.text)
         })?;
@@ -112,18 +114,20 @@ impl Engine {
             return self.connect_and_run(place, memory);
         }
         let operation = next(&mut self.operations, &mut self.messages, &entry.key);
-        let options = self.wires.begin(self.limit, operation, &entry.call, entry.key.what.is_collective());
+        let counted = !entry.key.what.is_between_two();
+        let options = self.wires.begin(self.limit, operation, &entry.call.call, counted);
         let noted = self.record.begin(&entry.call, entry.key, operation);
         match entry.bound.run(&mut self.wires, memory, options) {
             Ok(()) => {
-                self.wires.end();
                 self.record.end(noted);
+                if counted {
+                    self.wires.end();
+                }
                 Ok(())
             }
-            Err(mut error) => {
+            Err(error) => {
                 let call = entry.call.text.clone();
-                error.fault = self.wires.explain(error.fault);
-                Err(self.fail(Failure::of_run(error, call), Some(noted)))
+                Err(self.fail_run(error, call, noted))
             }
         }
     }
@@ -183,6 +187,14 @@ impl Engine {
         gathered.map_err(|fault| self.fail(self.failure(what.to_string(), fault), None))
     }
 
+    /// Ends the communicator, on all ranks, with the error of an operation.
+    #[cold]
+    pub(crate) fn fail_run(&mut self, mut error: RunError, call: String, noted: u64) -> CommError {
+        let other_call_of = wires::other_call(&error.fault);
+        error.fault = self.wires.explain(error.fault);
+        self.fail(Failure::of_run(error, call, other_call_of), Some(noted))
+    }
+
     /// Ends the communicator, on all ranks, with what failed.
     #[cold]
     pub(crate) fn fail(&mut self, mut failure: Failure, noted: Option<u64>) -> CommError {
@@ -200,7 +212,7 @@ impl Engine {
 
     /// Ends the communicator on all ranks.
     pub(crate) fn end(&mut self, error: CommError, reason: &str) {
-        log::warn!("{}: {reason}", self.name);
+        log::warn!("{}: {reason}", self.settings.name);
         if self.ended.is_none() {
             self.ended = Some(Arc::new(error));
             self.wires.abort(reason);

@@ -6,7 +6,6 @@
 
 use crate::comm::engine::Engine;
 use crate::comm::entry::{End, Entry};
-use crate::comm::error::Failure;
 use crate::comm::resolve::Resolved;
 use crate::comm::wires::Wires;
 use crate::comm::{CommError, Element, Op, Request};
@@ -94,8 +93,8 @@ impl Engine {
             let lent = self.cache.lend(place);
             let entry = lent.expect("invariant: each copy of a call has an entry of its own");
             let operation = self.next_operation(&entry.key);
-            let options =
-                self.wires.begin(self.limit, operation, &entry.call, entry.key.what.is_collective());
+            let counted = !entry.key.what.is_between_two();
+            let options = self.wires.begin(self.limit, operation, &entry.call.call, counted);
             let noted = self.record.begin(&entry.call, entry.key, operation);
             members.push(Member { place, entry, resolved, options, noted });
         }
@@ -111,9 +110,8 @@ impl Engine {
             self.wires.end();
         }
         ran.map_err(|failed| {
-            let Failed { mut error, call, noted } = *failed;
-            error.fault = self.wires.explain(error.fault);
-            self.fail(Failure::of_run(error, call), Some(noted))
+            let Failed { error, call, noted } = *failed;
+            self.fail_run(error, call, noted)
         })
     }
 }
@@ -258,8 +256,8 @@ impl Transport for Gate<'_> {
     fn peek(&mut self, link: Link) -> Result<Option<&[u8]>, Fault> {
         match self.turns.may_receive(self.number, link) {
             true => self.wires.peek(link),
-            // Over TCP there is nothing to see either way, and no harm in saying so.
-            false => Ok(Some(&[])),
+            // It has to ask again, by whatever way.
+            false => Ok(None),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::comm::custom::{Buffer, Custom};
 use crate::comm::error::Refusal;
+use crate::comm::op::OpId;
 use crate::comm::request::{Counts, Request, What};
 use crate::comm::{Op, View, ViewMut};
 use coll_base::DType;
@@ -21,8 +22,7 @@ pub(crate) struct Key {
     pub(crate) root: u32,
     /// Tells equal calls of one group apart, which run at the same time.
     pub(crate) copy: u32,
-    /// See [`Op::id`]; 0 without one.
-    pub(crate) op: u64,
+    pub(crate) op: OpId,
     /// Elements of a block.
     pub(crate) count: u64,
     /// The custom schedule's number; 0 for the library's.
@@ -94,7 +94,7 @@ impl<'a> Request<'a> {
             unequal,
             root: self.root,
             copy: 0,
-            op: self.op.as_ref().map_or(0, Op::id),
+            op: self.op.as_ref().map_or(OpId::None, Op::id),
             count,
             custom: self.custom.as_ref().map_or(0, |(custom, _)| custom.id()),
         };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// What is told of a call that is bound: made once, so that calling again allocates nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallWords {
-    /// What all ranks must have alike.
+    /// Equal on every rank that makes the same call.
     pub(crate) call: Arc<Call>,
     /// In one line, for messages of this rank.
     pub(crate) text: String,
@@ -33,7 +33,7 @@ impl CallWords {
         ];
         if let Some(op) = &resolved.op {
             words.push(("operator".to_string(), op.words()));
-            words.push(("operator's definition".to_string(), op.operator().definition()));
+            words.push(("operator's definition".to_string(), op.definition()));
         }
         if key.what.has_root() {
             words.push(("root".to_string(), key.root.to_string()));
