@@ -214,6 +214,46 @@ fn unequal_blocks_and_steady_bits_bar_what_cannot_keep_them() {
 }
 
 #[test]
+fn blocks_of_unknown_size_go_straight_to_their_rank() {
+    let chooser = chooser();
+    for (operation, root) in [("gather", 2), ("scatter", 2), ("alltoall", 0)] {
+        for bytes in [8, 1 << 20] {
+            let question = Question { own_blocks_only: true, root, ..question(operation, 6, bytes) };
+            let all = chooser.explain(&question).expect("one goes straight");
+            assert!(["linear", "pairwise"].contains(&all[0].candidate.schedule), "{}", all[0].candidate);
+            let barred =
+                all.iter().any(|one| matches!(&one.standing, Standing::Barred(why) if why.contains("sizes")));
+            assert!(barred, "{operation}: binomial trees and Bruck's exchange pass blocks on");
+        }
+    }
+}
+
+#[test]
+fn constants_are_found_again_from_what_they_predict() {
+    let truth = Constants { send_us: 5.0, recv_us: 3.0, wake_us: 12.0, switch_us: 9.0, ..constants() };
+    let start = Constants { switch_us: 3.0, send: Rate::flat(0.3), recv: Rate::flat(4.0), ..constants() };
+    let mut probes = Vec::new();
+    for ranks in [2, 4] {
+        for (operation, schedule) in [("broadcast", "linear"), ("allgather", "ring"), ("alltoall", "linear")]
+        {
+            for bytes in [8, 1 << 10, 64 << 10, 4 << 20] {
+                let outline = outline(operation, schedule, ranks, &[]);
+                let (layout, work) =
+                    (Layout::one_host(2), Work { bytes, dtype: DType::F32, user_operator: false });
+                let measured_us = outline.predict_us(&truth, layout, work);
+                probes.push(coll_cost::Probe { outline, ranks, layout, work, measured_us });
+            }
+        }
+    }
+    let found = coll_cost::fit(&start, &probes);
+    let fit = found.fit.as_ref().expect("it says how well it fits");
+    assert!(fit.error_factor < 1.05, "{fit:?}");
+    assert_eq!((&fit.ranks[..], fit.probes, fit.cores), (&[2, 4][..], 24, 2));
+    let ratio = found.switch_us / truth.switch_us;
+    assert!((0.7..1.4).contains(&ratio), "switches of {} µs", found.switch_us);
+}
+
+#[test]
 fn a_schedule_can_be_insisted_on_where_it_can_serve() {
     let forced = chooser().with_forced("allreduce.butterfly,broadcast.chain(c=5)".parse().expect("it reads"));
     let choice = |operation, ranks| forced.choose(&question(operation, ranks, 8)).map(|c| c.candidate);

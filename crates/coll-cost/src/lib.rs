@@ -24,6 +24,7 @@
 
 mod constants;
 mod file;
+mod fit;
 mod layout;
 mod outline;
 mod shipped;
@@ -32,7 +33,8 @@ mod slices;
 
 pub use constants::{Constants, Fit, Rate, Wire};
 pub use file::{ConstantsError, Tuning};
+pub use fit::{Probe, REDUCED, fit};
 pub use layout::{Layout, Work};
-pub use outline::{Item, ItemKind, Outline};
+pub use outline::{Item, ItemKind, Outline, is_direct};
 pub use simulate::QUANTUM_BYTES;
 pub use slices::{Slices, chain_ranks};

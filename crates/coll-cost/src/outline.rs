@@ -2,7 +2,7 @@
 //! buffer's, and what each sets off.
 
 use coll_contract::Contract;
-use coll_plan::{Action, Plan, Region, Run};
+use coll_plan::{Action, Plan, Region, Run, Store};
 use std::collections::BTreeMap;
 
 /// Nobody.
@@ -103,6 +103,27 @@ impl Outline {
         outline
     }
 
+    /// The plan as it runs in place, where what is copied from a block of a buffer to itself stays where it is.
+    pub fn without_copies_onto_themselves(mut self, plan: &Plan) -> Outline {
+        let parts = plan.ranks.iter().flat_map(|part| part.ops.iter().map(move |op| (part, op)));
+        for (item, (part, op)) in self.items.iter_mut().zip(parts) {
+            let place = |region: &Region| match region.store {
+                Store::In(buffer) | Store::Out(buffer) | Store::Tmp(buffer) => {
+                    Some((buffer, region.block, region.low, region.high))
+                }
+                Store::Slot => None,
+            };
+            let ends = part.regions(op.source).iter().zip(part.regions(op.target));
+            let mut ends = ends.map(|(source, target)| (place(source), place(target)));
+            if item.kind == ItemKind::Copy
+                && ends.all(|(source, target)| source.is_some() && source == target)
+            {
+                item.share = 0.0;
+            }
+        }
+        self
+    }
+
     /// Number of operations.
     pub fn len(&self) -> usize {
         self.items.len()
@@ -141,6 +162,18 @@ impl Outline {
         let rest = &self.followers[start..];
         &rest[..rest.partition_point(|&(leader, _)| leader == id)]
     }
+}
+
+/// Whether every message goes from where its bytes are given to where they are to stay, so that each rank touches its own
+/// blocks alone.
+pub fn is_direct(plan: &Plan) -> bool {
+    plan.ranks.iter().all(|part| {
+        part.ops.iter().all(|op| {
+            let from = part.regions(op.source).iter().all(|region| matches!(region.store, Store::In(_)));
+            let to = part.regions(op.target).iter().all(|region| matches!(region.store, Store::Out(_)));
+            from && to
+        })
+    })
 }
 
 /// The regions whose lengths are the bytes that an operation moves.

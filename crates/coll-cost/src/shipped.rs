@@ -46,7 +46,10 @@ fn threads() -> Constants {
 /// What does not depend on the transport.
 fn shared(transport: &str) -> Constants {
     let sum = Rate { near_ns: 0.033, far_ns: 0.10 };
-    let narrow = Rate { near_ns: 0.10, far_ns: 0.14 };
+    // Narrow floats, a byte of them: half the elements' work each, and memory sets the pace all the same.
+    let narrow = Rate { near_ns: 0.037, far_ns: 0.10 };
+    // Machine code, and some are interpreted.
+    let user = Rate { near_ns: 0.08, far_ns: 0.12 };
     Constants {
         transport: transport.into(),
         call_us: 0.1,
@@ -59,7 +62,7 @@ fn shared(transport: &str) -> Constants {
         recv: Rate::flat(0.0),
         copy: Rate { near_ns: 0.037, far_ns: 0.11 },
         reduce: [(DType::F32, sum), (DType::F16, narrow), (DType::Bf16, narrow)].into(),
-        reduce_user: Rate::flat(0.6),
+        reduce_user: user,
         cache_bytes: 32 << 20,
         wire: None,
         fit: None,

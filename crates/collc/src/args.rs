@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 mod bench;
+mod tune;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coll::{Bytes, RankCounts};
@@ -8,6 +9,7 @@ use coll_base::DType;
 use std::path::PathBuf;
 
 pub(crate) use bench::{BenchArgs, BenchFormat, Through};
+pub(crate) use tune::TuneArgs;
 
 const EXIT_CODES: &str = "Exit codes: 0 all is well; 1 what was checked is wrong, or a run failed or gave wrong elements; \
                           2 the input, the options or the output cannot be used; 130 interrupted.";
@@ -45,6 +47,8 @@ pub(crate) enum Command {
     ExplainChoice(ExplainChoiceArgs),
     /// Time operations over a range of sizes, with nccl-tests' options and table
     Bench(BenchArgs),
+    /// Measure the constants that schedules are chosen by, and write them to a file
+    Tune(TuneArgs),
     /// One rank of `run`, started by it
     #[command(hide = true, name = "__rank")]
     Rank,

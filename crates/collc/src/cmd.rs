@@ -10,3 +10,4 @@ pub(crate) mod fmt;
 pub(crate) mod list;
 pub(crate) mod run;
 mod target;
+pub(crate) mod tune;

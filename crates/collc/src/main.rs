@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::ExplainChoice(args) => cmd::explain_choice::run(&args),
         Command::Rank => cmd::run::rank(),
         Command::Bench(args) => cmd::bench::run(&args),
+        Command::Tune(args) => cmd::tune::run(&args),
         Command::BenchRank => cmd::bench::rank(),
     };
     match done {

@@ -19,7 +19,7 @@ pub struct Chooser {
 }
 
 type FamilyKey = (&'static str, u32, u32, Layout);
-type TableKey = (FamilyKey, DType, [bool; 4], &'static str);
+type TableKey = (FamilyKey, DType, [bool; 5], &'static str);
 
 /// What is taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +139,13 @@ impl Chooser {
         let key = (
             family_key(question),
             question.dtype,
-            [question.commutative, question.user_operator, question.unequal_blocks, question.deterministic],
+            [
+                question.commutative,
+                question.user_operator,
+                question.unequal_blocks,
+                question.own_blocks_only,
+                question.deterministic,
+            ],
             question.transport,
         );
         if let Some(table) = lock(&self.tables).get(&key) {
@@ -243,10 +249,13 @@ fn family_key(question: &Question) -> FamilyKey {
 
 /// Why a member cannot serve a question, if so.
 fn bar(member: &Member, question: &Question) -> Option<String> {
-    let properties = match &member.known {
+    let (properties, direct) = match &member.known {
         Known::Not(reason) => return Some(reason.clone()),
-        Known::Runs(Runs { properties, .. }) => properties,
+        Known::Runs(Runs { properties, direct, .. }) => (properties, *direct),
     };
+    if question.own_blocks_only && !direct {
+        return Some("passes blocks through ranks that do not know their sizes".into());
+    }
     if !question.commutative && !properties.ordered {
         return Some("does not keep operands in rank order, and the operator does not commute".into());
     }

@@ -4,7 +4,7 @@ use super::candidates::{Candidate, candidates};
 use crate::one_rank::{RankOutcome, compile_rank};
 use crate::{Options, Outcome, Source};
 use coll_check::program::Properties;
-use coll_cost::{Constants, Layout, Outline, Slices, Work, chain_ranks};
+use coll_cost::{Constants, Layout, Outline, Slices, Work, chain_ranks, is_direct};
 use coll_plan::Plan;
 
 /// Up to so many ranks, candidates are compiled whole.
@@ -29,6 +29,8 @@ pub(crate) enum Known {
 pub(crate) struct Runs {
     pub(crate) cost: Cost,
     pub(crate) properties: Properties,
+    /// No block passes through a rank that is not to keep it.
+    pub(crate) direct: bool,
 }
 
 impl Runs {
@@ -83,7 +85,8 @@ pub(crate) fn member(candidate: Candidate, ranks: u32, root: u32, layout: Layout
 fn whole(candidate: &Candidate, ranks: u32, root: u32) -> Result<Runs, String> {
     match candidate.prove(ranks, root) {
         Outcome::Right(proved) => {
-            Ok(Runs { cost: Cost::Whole(Outline::new(&proved.plan)), properties: proved.properties })
+            let (cost, direct) = (Cost::Whole(Outline::new(&proved.plan)), is_direct(&proved.plan));
+            Ok(Runs { cost, properties: proved.properties, direct })
         }
         Outcome::DoesNotApply { reason, .. } => Err(does_not_apply(ranks, &reason)),
         Outcome::Wrong(diagnostics) => Err(wrong(&diagnostics)),
@@ -126,7 +129,8 @@ fn sliced(candidate: &Candidate, ranks: u32, root: u32, layout: Layout) -> Resul
         }
     }
     let properties = properties.ok_or("was proved on no rank count")?;
-    Ok(Runs { cost: Cost::Slices(Slices::new(&plans, largest, chain)), properties })
+    let direct = plans.iter().all(is_direct);
+    Ok(Runs { cost: Cost::Slices(Slices::new(&plans, largest, chain)), properties, direct })
 }
 
 /// Three counts, each twice the one before: the usual ones, or two, four and eight nodes.

@@ -22,6 +22,9 @@ pub struct Question {
     pub user_operator: bool,
     /// Blocks may differ in size by more than a remainder: the v-variants.
     pub unequal_blocks: bool,
+    /// Each rank knows the sizes of those blocks alone that it sends or receives as its own: no block may pass through
+    /// another rank.
+    pub own_blocks_only: bool,
     /// Bits must not depend on sizes: one reduction tree for each result, of rank numbers alone.
     pub deterministic: bool,
     /// The transport whose constants apply: `tcp`, `shm`, `threads`.
@@ -42,6 +45,7 @@ impl Question {
             commutative: true,
             user_operator: false,
             unequal_blocks: false,
+            own_blocks_only: false,
             deterministic: false,
             transport: "tcp",
             layout: Layout::one_host(ranks),

@@ -23,6 +23,8 @@ use super::choice;
 use crate::args::{BenchArgs, BenchFormat, Through};
 use crate::failure::Failure;
 use crate::processes::{self, Heard, Processes};
+use coll::select::Question;
+use coll_cost::Layout;
 use coll_tcp::{Rendezvous, Token};
 use control::Control;
 use over_comm::OverComm;
@@ -166,6 +168,19 @@ fn settings(
             "a communicator takes neither constants nor a forced schedule in this version",
         )
         .help("`--through plans` runs the plans that are chosen so, without a communicator"));
+    }
+    if plans {
+        let chooser = choice::chooser(args.constants.as_deref())?;
+        for &operation in operations {
+            let question = Question {
+                root: args.root,
+                dtype: args.dtype,
+                transport: args.transport.name(),
+                layout: Layout::one_host(choice::cores()),
+                ..Question::new(operation, world, sizes.first().copied().unwrap_or(0))
+            };
+            chooser.choose(&question).map_err(|error| Failure::unusable(error.to_string()))?;
+        }
     }
     let is_table = args.format == BenchFormat::Table;
     let mut cells = Vec::new();

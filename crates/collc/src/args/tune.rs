@@ -1,0 +1,26 @@
+//! The options of `collc tune`.
+
+use super::bench::BenchTransport;
+use super::seconds;
+use clap::Args;
+use coll::RankCounts;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub(crate) struct TuneArgs {
+    /// Transport between ranks
+    #[arg(long, value_enum, default_value = "tcp")]
+    pub(crate) transport: BenchTransport,
+    /// Rank counts to measure with [default: 2, and two for each core]
+    #[arg(long, value_name = "COUNTS", allow_hyphen_values = true)]
+    pub(crate) ranks: Option<RankCounts>,
+    /// Where to write; what the file has of other transports is kept
+    #[arg(short, long, value_name = "FILE", default_value = "collc-tune.json")]
+    pub(crate) output: PathBuf,
+    /// Seconds that the timed runs of a probe should take
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = seconds)]
+    pub(crate) target: f64,
+    /// Seconds without progress after which every rank gives up
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
+    pub(crate) timeout: f64,
+}

@@ -1,0 +1,211 @@
+//! `explain-choice`, `bench` and `tune` from outside: what they print and write, and bad input of every kind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
+    command.args(arguments).current_dir(root());
+    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_SCHEDULE", "COLLC_TUNE"] {
+        command.env_remove(variable);
+    }
+    command.envs(variables.iter().copied());
+    command.output().expect("collc starts")
+}
+
+/// What it prints when all is well.
+#[track_caller]
+fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = run(arguments, variables);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {err}{out}");
+    out.into_owned()
+}
+
+/// It ends with that code and says that word, without a panic.
+#[track_caller]
+fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32, word: &str) {
+    let output = run(arguments, variables);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    assert!(said.contains(word), "{arguments:?} does not say `{word}`: {said}");
+    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+}
+
+const ASK: [&str; 6] = ["explain-choice", "allreduce", "1MiB", "--ranks", "8", "--cores"];
+
+fn ask<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    ASK.iter().copied().chain(["8"]).chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn a_choice_is_explained() {
+    let text = printed(&ask(&[]), &[]);
+    let again = printed(&ask(&[]), &[]);
+    assert_eq!(text, again, "the same question has the same answer");
+    assert!(text.starts_with("allreduce of 1 MiB (f32) on 8 ranks over tcp, 8 cores: allreduce."), "{text}");
+    for schedule in ["ring", "rabenseifner", "butterfly", "one_shot"] {
+        assert_eq!(text.matches(&format!("\nallreduce.{schedule}")).count(), 1, "{schedule}: {text}");
+    }
+    assert!(text.contains("times as long") && text.contains("  taken"), "{text}");
+    assert!(printed(&ask(&["--all"]), &[]).lines().count() > text.lines().count());
+    assert!(printed(&ask(&["--sizes"]), &[]).contains("from size"));
+    let ordered = printed(&ask(&["--ordered"]), &[]);
+    assert!(ordered.contains("does not keep operands in rank order"), "{ordered}");
+    let document: serde_json::Value =
+        serde_json::from_str(&printed(&ask(&["--format", "json"]), &[])).expect("JSON");
+    assert_eq!(document["candidates"][0]["why"], "taken");
+    assert_eq!(document["candidates"][0]["schedule"], document["taken"]);
+}
+
+#[test]
+fn a_schedule_is_insisted_on_from_outside() {
+    let ring = [("COLLC_SCHEDULE", "allreduce.ring")];
+    let text = printed(&ask(&[]), &ring);
+    assert!(text.contains("taken, as COLLC_SCHEDULE has it"), "{text}");
+    let run = ["run", "allreduce", "--ranks", "2", "--bytes", "64"];
+    assert!(printed(&run, &ring).contains("taking the library's allreduce.ring"));
+    refused(&ask(&["--ordered"]), &ring, 2, "allreduce.ring is to be taken, and cannot serve");
+    refused(
+        &["run", "allreduce", "--ranks", "3"],
+        &[("COLLC_SCHEDULE", "allreduce.butterfly")],
+        2,
+        "does not serve 3",
+    );
+    refused(&run, &[("COLLC_SCHEDULE", "allreduce.rink")], 2, "it has butterfly");
+    refused(&run, &[("COLLC_SCHEDULE", "ring")], 2, "write `allreduce.ring`");
+}
+
+#[test]
+fn what_cannot_be_explained_is_refused() {
+    refused(&["explain-choice", "allredux", "8", "--ranks", "4"], &[], 2, "there are broadcast");
+    refused(&["explain-choice", "allreduce", "8 apples", "--ranks", "4"], &[], 2, "is no size");
+    refused(&["explain-choice", "allreduce", "8", "--ranks", "2,4"], &[], 2, "one rank count");
+    refused(&["explain-choice", "reduce", "8", "--ranks", "4", "--root", "4"], &[], 2, "no rank among 4");
+    refused(&ask(&["--constants", "no/such/file"]), &[], 2, "--constants: cannot read");
+    refused(&ask(&[]), &[("COLLC_TUNE", "README.md")], 2, "COLLC_TUNE: `README.md`: it holds no constants");
+    let named = ["run", "allreduce.ring", "--ranks", "2", "--constants", "README.md"];
+    refused(&named, &[], 2, "one is named");
+}
+
+#[test]
+fn the_table_is_that_of_nccl_tests() {
+    let arguments = [
+        "bench",
+        "--ops",
+        "allreduce,alltoall,barrier",
+        "--ranks",
+        "2",
+        "-b",
+        "8",
+        "-e",
+        "4K",
+        "-f",
+        "8",
+        "-n",
+        "3",
+        "-w",
+        "1",
+    ];
+    for transport in ["tcp", "shm"] {
+        let text = printed(&[&arguments[..], &["--transport", transport]].concat(), &[]);
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(rows.len(), 4 + 4 + 1, "{text}");
+        assert!(rows.iter().all(|row| row.len() == 13), "{text}");
+        let sizes: Vec<&str> = rows[..4].iter().map(|row| row[0]).collect();
+        assert_eq!(sizes, ["8", "64", "512", "4096"]);
+        assert_eq!(rows[0][1..5], ["2", "f32", "sum", "-1"]);
+        assert!(rows[..4].iter().all(|row| row[8] == "0" && row[12] == "0"), "nothing is wrong: {text}");
+        assert!(rows[4..].iter().all(|row| row[9] == "N/A"), "neither is in place: {text}");
+        assert_eq!(text.matches("# Out of bounds values : 0 OK").count(), 3, "{text}");
+    }
+}
+
+#[test]
+fn lines_are_those_that_peers_py_reads() {
+    let arguments = [
+        "bench",
+        "--format",
+        "jsonl",
+        "--ranks",
+        "3",
+        "--ops",
+        "allreduce,reducescatter,broadcast,gather,scan,barrier",
+        "--sizes",
+        "8,4096",
+        "--round",
+        "7",
+        "--target",
+        "0.01",
+        "--min-small",
+        "5",
+    ];
+    for more in [&["--transport", "tcp"][..], &["--transport", "shm"], &["--through", "plans"]] {
+        let text = printed(&[&arguments[..], more].concat(), &[]);
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+        assert_eq!(lines.len(), 5 * 2 + 1, "{text}");
+        for line in &lines {
+            for field in ["median_us", "min_us", "p99_us", "busbw_GBps", "b2b_us", "other_cores", "pp_us"] {
+                assert!(line[field].is_number(), "{field}: {line}");
+            }
+            assert_eq!(
+                (&line["peer"], &line["bad"], &line["round"]),
+                (&"collc".into(), &0.into(), &7.into())
+            );
+            assert_eq!(line["ranks"], 3);
+            assert!(
+                line["iters"].as_u64().expect("a count") >= 5
+                    && line["min_us"].as_f64() <= line["median_us"].as_f64()
+            );
+        }
+        // A block has an element at least.
+        let scattered = lines.iter().find(|line| line["op"] == "reducescatter").expect("it is measured");
+        assert_eq!((&scattered["bytes"], &scattered["actual_bytes"]), (&8.into(), &12.into()));
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    refused(&["bench", "--ops", "allredux"], &[], 2, "there are broadcast");
+    refused(&["bench", "-b", "1M", "-e", "1K"], &[], 2, "no size is from");
+    refused(&["bench", "-b", "8", "-e", "1G", "-i", "8"], &[], 2, "sizes");
+    refused(&["bench", "--ranks", "2", "--root", "2", "--ops", "reduce"], &[], 2, "no rank among 2");
+    refused(&["bench", "-o", "band", "-d", "f32"], &[], 2, "does not work on f32");
+    refused(&["bench", "--ranks", "0"], &[], 2, "0 ranks");
+    refused(&["bench"], &[("COLLC_SCHEDULE", "allreduce.ring")], 2, "--through plans");
+    refused(
+        &["bench", "--through", "plans", "--ranks", "3", "--sizes", "8"],
+        &[("COLLC_SCHEDULE", "allreduce.butterfly")],
+        2,
+        "",
+    );
+}
+
+#[test]
+fn constants_are_measured_written_and_taken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("mine.json");
+    let file = path.display().to_string();
+    let tune = ["tune", "--transport", "shm", "--ranks", "2", "--target", "0.005", "-o", &file];
+    let text = printed(&tune, &[]);
+    assert!(text.contains("predictions are off by a factor of") && text.contains("written to"), "{text}");
+    let asked = printed(&ask(&["--transport", "shm", "--constants", &file]), &[]);
+    assert!(asked.contains("constants: measured, "), "{asked}");
+    let other = printed(&ask(&["--transport", "tcp"]), &[("COLLC_TUNE", &file)]);
+    assert!(other.contains("has none for tcp"), "{other}");
+    let damaged = fs::read_to_string(&path).expect("it is there").replace("switch_us", "swich_us");
+    fs::write(&path, damaged).expect("it can be written");
+    refused(&ask(&["--constants", &file]), &[], 2, "swich_us");
+    refused(&tune, &[], 2, "it would be replaced");
+    refused(&["tune", "--ranks", "1", "-o", &format!("{file}.new")], &[], 2, "two ranks at least");
+}
