@@ -34,14 +34,32 @@ fn allocations() -> u64 {
 }
 
 /// One call after the other, of kinds that alternate, so that the last one is never the next.
-fn calls(comm: &mut Communicator, large: &mut [f32], all: &mut [i64]) -> Result<(), CommError> {
+fn calls(
+    comm: &mut Communicator,
+    large: &mut [f32],
+    all: &mut [i64],
+    made: &mut [u64; 6],
+) -> Result<(), CommError> {
     let mut small = [0f64];
+    let mut before = allocations();
+    let mut count = |call: usize| {
+        let now = allocations();
+        made[call] += now - before;
+        before = now;
+    };
     comm.all_reduce(&[1f64], &mut small, RedOp::Sum)?;
+    count(0);
     comm.all_reduce_in_place(large, RedOp::Max)?;
+    count(1);
     comm.all_reduce_in_place(large, RedOp::Avg)?;
+    count(2);
     comm.all_gather(&[1i64, 2], all)?;
+    count(3);
     comm.broadcast(&mut small, 1)?;
-    comm.barrier()
+    count(4);
+    comm.barrier()?;
+    count(5);
+    Ok(())
 }
 
 fn steady(via: Via) {
@@ -54,21 +72,23 @@ fn steady(via: Via) {
             std::thread::spawn(move || {
                 let (mut large, mut all) = (vec![1f32; 50_000], vec![0i64; 6]);
                 let sum = comm.prepare_all_reduce::<f32>(10, RedOp::Sum).unwrap();
-                let mut output = [0f32; 10];
+                let (mut output, mut made) = ([0f32; 10], [0; 6]);
                 for _ in 0..3 {
-                    calls(&mut comm, &mut large, &mut all).unwrap();
+                    calls(&mut comm, &mut large, &mut all, &mut made).unwrap();
                     sum.run(&mut comm, &[1f32; 10], &mut output).unwrap();
                 }
                 // The record is full, and forgets.
                 (0..300).for_each(|_| comm.barrier().unwrap());
+                made = [0; 6];
                 let before = allocations();
                 for _ in 0..30 {
-                    calls(&mut comm, &mut large, &mut all).unwrap();
+                    calls(&mut comm, &mut large, &mut all, &mut made).unwrap();
                     sum.run(&mut comm, &[1f32; 10], &mut output).unwrap();
                 }
                 let after = allocations();
                 assert_eq!(output, [3f32; 10]);
-                assert_eq!(after - before, 0, "{via:?}");
+                assert_eq!(made, [0; 6], "{via:?}, rank {}: by kind of call", comm.rank());
+                assert_eq!(after - before, 0, "{via:?}: prepared");
             })
         })
         .collect();

@@ -9,7 +9,7 @@ use crate::comm::record::Record;
 use crate::comm::request::{Request, What};
 use crate::comm::resolve::{Key, Resolved};
 use crate::comm::wires::{self, Wires};
-use coll_exec::{BufferMemory, Fault, RunError};
+use coll_exec::{BufferMemory, Fault, RunError, RunOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -107,39 +107,40 @@ impl Engine {
     /// Runs a bound call.
     #[inline]
     pub(crate) fn run_at(&mut self, place: usize, memory: &mut [BufferMemory<'_>]) -> Result<(), CommError> {
-        let Some(entry) = self.cache.get_mut(place) else {
-            return self.check_alive().and(Err(CommError::Setup { what: NOT_BOUND.to_string() }));
-        };
-        if !entry.connected {
-            return self.connect_and_run(place, memory);
+        let begun = self.begin(place)?;
+        if !begun.connected {
+            self.connect(&[place], Some(begun))?;
         }
-        let operation = next(&mut self.operations, &mut self.messages, &entry.key);
-        let counted = !entry.key.what.is_between_two();
-        let options = self.wires.begin(self.limit, operation, &entry.call.call, counted);
-        let noted = self.record.begin(&entry.call, entry.key, operation);
-        match entry.bound.run(&mut self.wires, memory, options) {
+        let Some(entry) = self.cache.get_mut(place) else { return Err(not_bound()) };
+        match entry.bound.run(&mut self.wires, memory, begun.options) {
             Ok(()) => {
-                self.record.end(noted);
-                if counted {
+                self.record.end(begun.noted);
+                if begun.counted {
                     self.wires.end();
                 }
                 Ok(())
             }
             Err(error) => {
                 let call = entry.call.text.clone();
-                Err(self.fail_run(error, call, noted))
+                Err(self.fail_run(error, call, begun.noted))
             }
         }
     }
 
-    #[cold]
-    fn connect_and_run(&mut self, place: usize, memory: &mut [BufferMemory<'_>]) -> Result<(), CommError> {
-        self.connect(&[place])?;
-        self.run_at(place, memory)
+    /// Begins a bound call: from here on the other ranks can know that this one is in it.
+    #[inline]
+    pub(crate) fn begin(&mut self, place: usize) -> Result<Begun, CommError> {
+        let Some(entry) = self.cache.get_mut(place) else { return Err(not_bound()) };
+        let operation = next(&mut self.operations, &mut self.messages, &entry.key);
+        let counted = !entry.key.what.is_between_two();
+        let options = self.wires.begin(self.limit, operation, &entry.call.call, counted);
+        let noted = self.record.begin(&entry.call, entry.key, operation);
+        Ok(Begun { options, noted, counted, connected: entry.connected })
     }
 
-    /// Makes the links of bound calls, all at once.
-    pub(crate) fn connect(&mut self, places: &[usize]) -> Result<(), CommError> {
+    /// Makes the links of bound calls, all at once. `begun` is the first of them that has begun, if they have.
+    #[cold]
+    pub(crate) fn connect(&mut self, places: &[usize], begun: Option<Begun>) -> Result<(), CommError> {
         let mut links = Vec::new();
         for &place in places {
             if let Some(entry) = self.cache.get_mut(place).filter(|entry| !entry.connected) {
@@ -149,9 +150,12 @@ impl Engine {
         links.sort_unstable();
         links.dedup();
         if let Err(fault) = self.wires.connect(&links, self.limit) {
-            let entry = places.first().and_then(|&place| self.cache.get_mut(place));
-            let call = entry.map_or_else(String::new, |entry| entry.call.text.clone());
-            return Err(self.fail(self.failure(call, fault), None));
+            let call = places.first().and_then(|&place| self.cache.get_mut(place)).map(|entry| &*entry.call);
+            let text = call.map_or_else(String::new, |call| call.text.clone());
+            let schedule = call.map(|call| call.schedule.clone());
+            let operation = begun.map(|begun| begun.options.operation);
+            let failure = Failure { operation, schedule, ..self.failure(text, fault) };
+            return Err(self.fail(failure, begun.map(|begun| begun.noted)));
         }
         for &place in places {
             if let Some(entry) = self.cache.get_mut(place) {
@@ -159,11 +163,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// The number of an operation that begins.
-    pub(crate) fn next_operation(&mut self, key: &Key) -> u64 {
-        next(&mut self.operations, &mut self.messages, key)
     }
 
     pub(crate) fn failure(&self, call: String, fault: Fault) -> Failure {
@@ -234,7 +233,22 @@ impl Engine {
     }
 }
 
-const NOT_BOUND: &str = "the prepared call belongs to another communicator";
+/// A call that has begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    pub(crate) options: RunOptions,
+    /// Its number in the record.
+    pub(crate) noted: u64,
+    /// Whether all ranks count it.
+    pub(crate) counted: bool,
+    /// Whether its links are there.
+    connected: bool,
+}
+
+#[cold]
+fn not_bound() -> CommError {
+    CommError::Setup { what: "the prepared call belongs to another communicator".to_string() }
+}
 
 /// Collective operations are counted on all ranks alike; messages, which only two ranks know of, for each peer.
 #[inline]

@@ -4,7 +4,7 @@
 //! bytes. That cannot deadlock where both ends list what they share in the same order: the first of them waits for none of
 //! the others.
 
-use crate::comm::engine::Engine;
+use crate::comm::engine::{Begun, Engine};
 use crate::comm::entry::{End, Entry};
 use crate::comm::resolve::Resolved;
 use crate::comm::wires::Wires;
@@ -87,16 +87,14 @@ impl Engine {
             held.extend(self.cache.get_mut(place).map(|entry| Arc::clone(&entry.held)));
             places.push(place);
         }
-        self.connect(&places)?;
+        let begun =
+            places.iter().map(|&place| self.begin(place)).collect::<Result<Vec<Begun>, CommError>>()?;
+        self.connect(&places, begun.first().copied())?;
         let mut members = Vec::with_capacity(all.len());
-        for (resolved, place) in all.into_iter().zip(places) {
+        for ((resolved, place), begun) in all.into_iter().zip(places).zip(begun) {
             let lent = self.cache.lend(place);
             let entry = lent.expect("invariant: each copy of a call has an entry of its own");
-            let operation = self.next_operation(&entry.key);
-            let counted = !entry.key.what.is_between_two();
-            let options = self.wires.begin(self.limit, operation, &entry.call.call, counted);
-            let noted = self.record.begin(&entry.call, entry.key, operation);
-            members.push(Member { place, entry, resolved, options, noted });
+            members.push(Member { place, entry, resolved, options: begun.options, noted: begun.noted });
         }
         let ran = run(&mut self.wires, &mut members);
         for member in members {

@@ -98,11 +98,11 @@ impl Op {
         }
     }
 
-    /// What it computes, for comparing.
-    pub(crate) fn definition(&self) -> String {
+    /// What a user's operator computes, for comparing.
+    pub(crate) fn definition(&self) -> Option<String> {
         match &self.0 {
-            Kind::Builtin(_) | Kind::PremulSum(_) => "built in".to_string(),
-            Kind::User { operator, .. } => operator.definition(),
+            Kind::Builtin(_) | Kind::PremulSum(_) => None,
+            Kind::User { operator, .. } => Some(operator.definition()),
         }
     }
 

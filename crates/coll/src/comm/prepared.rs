@@ -165,7 +165,7 @@ impl Communicator {
         let resolved = Resolved { key, counts: Counts::Even, own, op, custom: None, memory };
         let place = engine.place(&resolved)?;
         let held = engine.cache.get_mut(place).map(|entry| Arc::clone(&entry.held)).unwrap_or_default();
-        engine.connect(&[place])?;
+        engine.connect(&[place], None)?;
         Ok(Prepared { communicator, place, key, _held: held })
     }
 }
