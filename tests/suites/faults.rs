@@ -315,8 +315,8 @@ fn b105_four_mistakes_are_four_errors() {
 fn b108_a_default_applies_wherever_it_is_taken() {
     let chooser = Chooser::new(Tuning::default());
     for operation in coll::OPERATIONS {
-        for ranks in 1..=64 {
-            for root in [0, ranks / 2, ranks - 1] {
+        for ranks in [1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 33, 64] {
+            for root in [0, ranks - 1] {
                 let question = Question { root, ..Question::new(operation, ranks, 1 << 20) };
                 let chosen = chooser.choose(&question).expect("there is one").candidate;
                 let source = chosen.source();
