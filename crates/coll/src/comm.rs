@@ -41,6 +41,7 @@ pub use record::Recorded;
 pub use request::Request;
 pub use view::{View, ViewMut};
 pub use wires::Via;
+pub(crate) use wires::{Meeting, Wires, WiresError};
 
 use crate::{Bundle, Source};
 use background::Background;
