@@ -37,7 +37,7 @@ impl Waiting {
     pub fn of(ranks: usize, cores: usize) -> Waiting {
         match ranks <= cores {
             true => Waiting { spins: 1000, yielding: Duration::from_millis(2) },
-            false => Waiting { spins: 20, yielding: Duration::from_millis(1) },
+            false => Waiting { spins: 2, yielding: Duration::from_millis(1) },
         }
     }
 }
