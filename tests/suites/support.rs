@@ -6,7 +6,7 @@ use coll::trial::{Inputs, Judge, Operator, RunMemory, placements};
 use coll::{Instance, Outcome, Source};
 use coll_base::{DType, RedOp};
 use coll_exec::world::World;
-use coll_exec::{Binding, Bound};
+use coll_exec::{Binding, Bound, BufferMemory, RunError};
 use coll_kernel::Reducer;
 use coll_plan::Plan;
 use std::ops::Range;
@@ -114,14 +114,22 @@ impl<'p> Call<'p> {
         Inputs { seed: self.case.seed, dtype: self.case.dtype, near_one }
     }
 
-    /// Runs operations with these numbers and judges what the last leaves.
+    /// Runs operations with these numbers in a world and judges what the last leaves.
     pub fn run(&mut self, world: &mut World, operations: Range<u64>) -> Result<(), String> {
+        self.run_by(|bounds, buffers| world.run(bounds, buffers, operations))
+    }
+
+    /// Lets `run` run the ranks, which says how each ended, and judges what that leaves.
+    pub fn run_by(
+        &mut self,
+        run: impl FnOnce(&mut [Bound], &mut [Vec<BufferMemory<'_>>]) -> Vec<Result<(), RunError>>,
+    ) -> Result<(), String> {
         let inputs = self.inputs();
         self.memory.iter_mut().for_each(|memory| memory.fill(&inputs, false));
         let untouched: Vec<Vec<Vec<u8>>> =
             self.memory.iter().map(|memory| memory.inputs().map(<[u8]>::to_vec).collect()).collect();
         let mut buffers: Vec<_> = self.memory.iter_mut().map(RunMemory::bound).collect();
-        for ended in world.run(&mut self.bounds, &mut buffers, operations) {
+        for ended in run(&mut self.bounds, &mut buffers) {
             ended.map_err(|error| error.to_string())?;
         }
         drop(buffers);

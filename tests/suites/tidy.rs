@@ -112,6 +112,11 @@ fn no_library_prints_reads_the_environment_or_ends_the_process() {
         let text = read(&path);
         let code = text.split("#[cfg(test)]").next().unwrap_or("");
         for banned in ["println!(", "eprintln!(", "env::var(", "process::exit(", "process::abort("] {
+            // A communicator's builder has one method, `from_env`, that is asked to read it.
+            if banned == "env::var(" && path.ends_with("coll/src/comm/builder.rs") {
+                assert_eq!(code.matches(banned).count(), 1, "{shown}: {banned}");
+                continue;
+            }
             assert!(!code.contains(banned), "{shown}: {banned}");
         }
     }
@@ -205,12 +210,14 @@ fn unsafe_code_is_denied_everywhere() {
 }
 
 /// The files that may allow unsafe code, for themselves and the modules below. Each says in its head why it needs it.
-const UNSAFE: [&str; 7] = [
+const UNSAFE: [&str; 9] = [
+    "crates/coll/tests/comm_allocations.rs",
     "crates/coll-exec/tests/allocations.rs",
     "crates/coll-jit/src/code.rs",
     "crates/coll-jit/tests/refused.rs",
     "crates/coll-kernel/src/simd.rs",
     "crates/coll-shm/src/memory.rs",
+    "crates/coll-shm/src/protocol/model.rs",
     "crates/coll-shm/src/ring.rs",
     "crates/collc/src/cmd/bench/control.rs",
 ];

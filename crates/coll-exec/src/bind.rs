@@ -5,6 +5,7 @@ use crate::code::{Code, Kind};
 use crate::error::BindError;
 use crate::layout::Layout;
 use crate::memory::Placement;
+use crate::short::Short;
 use crate::state::State;
 use coll_contract::Value;
 use coll_kernel::Reducer;
@@ -49,6 +50,8 @@ pub struct Bound {
     pub(crate) scratch: Vec<u8>,
     pub(crate) staging: Vec<u8>,
     pub(crate) state: State,
+    /// If it is of the kind that is run straight through.
+    pub(crate) short: Option<Short>,
 }
 
 impl Bound {
@@ -71,6 +74,7 @@ impl Bound {
         check_reducer(&binding, &code, prepared)?;
         let reduces = code.ops.iter().any(|op| reduces(op.kind));
         let state = State::new(&code, plan.slots)?;
+        let short = if plan.slots == 0 { Short::new(&code) } else { None };
         let staging_bytes = if reduces { STAGING_BYTES } else { crate::receive::SMALL_BYTES };
         Ok(Bound {
             rank,
@@ -86,6 +90,7 @@ impl Bound {
             layout,
             code,
             state,
+            short,
         })
     }
 

@@ -17,6 +17,7 @@ mod ready;
 mod receive;
 mod run;
 mod send;
+mod short;
 mod sink;
 mod state;
 mod transport;

@@ -48,7 +48,7 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
     }
 
     /// Each of the three may be the same memory as another.
-    fn reduce_piece(&mut self, target: Segment, operand: Segment, source: Segment, side: Side) {
+    pub(crate) fn reduce_piece(&mut self, target: Segment, operand: Segment, source: Segment, side: Side) {
         let reducer = self.reducer.expect("invariant: a plan that reduces is bound with an operator");
         let left = side == Side::Left;
         if source == target && operand != target {

@@ -7,6 +7,7 @@ use crate::error::{Place, RunError};
 use crate::frame::FINGERPRINT_BYTES;
 use crate::layout::BufferLayout;
 use crate::memory::{BufferMemory, Memory, Placement};
+use crate::short::ShortTurn;
 use crate::state::{State, Task};
 use crate::{Fault, Interest, Transport};
 use coll_kernel::Reducer;
@@ -78,7 +79,10 @@ impl Bound {
         buffers: &mut [BufferMemory<'_>],
         options: RunOptions,
     ) -> Result<(), RunError> {
-        self.state.begin(&self.code, options);
+        match &self.short {
+            Some(short) => self.state.begin_short(short.all(), options),
+            None => self.state.begin(&self.code, options),
+        }
         check_buffers(&self.layout.buffers, buffers).map_err(|fault| self.error(None, fault))?;
         if let Some(reducer) = self.reducer.as_ref().filter(|_| self.prepared) {
             let mut memory = Memory { buffers, scratch: &mut self.scratch };
@@ -106,6 +110,22 @@ impl Bound {
             element_bytes: self.element_bytes,
             transport: &mut *transport,
         };
+        if let Some(short) = self.short.as_ref().filter(|_| engine.state.todo != 0) {
+            let mut todo = engine.state.todo;
+            match engine.drive_short(short, &mut todo) {
+                Ok(ShortTurn::Done) => return self.finish(transport, buffers),
+                Ok(ShortTurn::Blocked(blocked)) => {
+                    self.state.todo = todo;
+                    short.note_interests(&self.code, &mut self.state, blocked);
+                    return Ok(Progress::Blocked);
+                }
+                Ok(ShortTurn::HandOver(sent)) => engine.take_over(short, todo, sent),
+                Err((op, fault)) => {
+                    short.hand_over(&self.code, &mut self.state, todo);
+                    return Err(self.error(Some(self.code.lane_of[op as usize]), fault));
+                }
+            }
+        }
         engine.drive().map_err(|(task, fault)| self.error(task, fault))?;
         if self.state.remaining > 0 {
             self.state.collect_interests();
@@ -115,6 +135,15 @@ impl Bound {
             }
             return Ok(Progress::Blocked);
         }
+        self.finish(transport, buffers)
+    }
+
+    /// All operations are done.
+    fn finish(
+        &mut self,
+        transport: &mut impl Transport,
+        buffers: &mut [BufferMemory<'_>],
+    ) -> Result<Progress, RunError> {
         transport.flush();
         if let Some(reducer) = self.reducer.as_ref().filter(|_| self.prepared) {
             let mut memory = Memory { buffers, scratch: &mut self.scratch };

@@ -81,7 +81,7 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
     }
 
     #[inline]
-    fn note_sent(&mut self, lane: u32, op: &BoundOp, header_size: usize, taken: usize) {
+    pub(crate) fn note_sent(&mut self, lane: u32, op: &BoundOp, header_size: usize, taken: usize) {
         let state = &mut self.state.lanes[lane as usize];
         let of_header = taken.min(header_size - state.header_bytes);
         state.header_bytes += of_header;

@@ -23,6 +23,8 @@ pub(crate) struct State {
     pub(crate) inboxes: Vec<Inbox>,
     /// For each operation, how many others it still waits for.
     pub(crate) missing: Vec<u32>,
+    /// Operations that are not done, as bits, as long as the plan is run straight through.
+    pub(crate) todo: u64,
     /// Operations that are not done.
     pub(crate) remaining: usize,
     /// Messages sent in this run.
@@ -88,6 +90,7 @@ impl State {
             links: vec![LinkState::default(); code.links.len()],
             inboxes,
             missing: code.missing.clone(),
+            todo: 0,
             remaining: 0,
             sent_messages: 0,
             ready: Ready::new(tasks),
@@ -96,6 +99,16 @@ impl State {
             interests: Vec::with_capacity(tasks),
             waiting: Vec::with_capacity(tasks),
         })
+    }
+
+    /// Starts anew, to be run straight through.
+    #[inline]
+    pub(crate) fn begin_short(&mut self, todo: u64, options: RunOptions) {
+        self.options = options;
+        self.todo = todo;
+        self.sent_messages = 0;
+        self.interests.clear();
+        self.waiting.clear();
     }
 
     /// Starts anew.
@@ -108,6 +121,7 @@ impl State {
         self.links.fill(LinkState::default());
         self.inboxes.iter_mut().for_each(Inbox::begin);
         self.missing.copy_from_slice(&code.missing);
+        self.todo = 0;
         self.remaining = code.ops.len();
         self.sent_messages = 0;
         self.ready.clear();

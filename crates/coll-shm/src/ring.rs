@@ -5,6 +5,9 @@
 //! | 0..16 | how far the reader is: packets, position |
 //! | 4096..8192 | cells |
 //! | 8192.. | the second ring |
+//!
+//! Plain memory is read and written where the protocol says that nobody else does: hence `unsafe`. Every offset is checked
+//! here, whatever the protocol says.
 
 #![allow(unsafe_code)]
 

@@ -51,9 +51,9 @@ impl Unread {
             .collect();
         let text = |at: usize| tokens.get(at).map_or("", |&token| scan.text_of(token));
         let brings_in = bad.kind == BadKind::Item && matches!(text(0), "use" | "import" | "include");
-        for at in 0..tokens.len() {
+        for (at, token) in tokens.iter().enumerate() {
             let declared = at > 0 && DECLARE.contains(&text(at - 1)) || matches!(text(at + 1), "=" | ":=");
-            if tokens[at].kind == Kind::Word && (declared || brings_in) {
+            if token.kind == Kind::Word && (declared || brings_in) {
                 self.names.insert(text(at).to_owned());
             }
         }

@@ -4,6 +4,7 @@
 //! the one before has failed, or has not answered within [`HEAD_START`] (as RFC 8305 advises). Who is first to connect
 //! is heard out before the next one is, so that the other side never holds two connections for the same link.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -20,14 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Connections to addresses, in the order in which they come about.
 pub(crate) struct Race {
-    ahead: std::vec::IntoIter<SocketAddr>,
+    ahead: VecDeque<SocketAddr>,
     running: JoinSet<(SocketAddr, std::io::Result<TcpStream>)>,
     buffer_bytes: Option<usize>,
 }
 
 impl Race {
     pub(crate) fn new(addresses: &[SocketAddr], buffer_bytes: Option<usize>) -> Race {
-        Race { ahead: addresses.to_vec().into_iter(), running: JoinSet::new(), buffer_bytes }
+        Race { ahead: addresses.iter().copied().collect(), running: JoinSet::new(), buffer_bytes }
     }
 
     /// The next address that has connected or failed; nothing once all have.
@@ -47,7 +48,7 @@ impl Race {
                     // A panic of a task that only connects: none of its own doing is known.
                     Err(_) => continue,
                 },
-                () = tokio::time::sleep(HEAD_START), if !self.ahead.as_slice().is_empty() => {
+                () = tokio::time::sleep(HEAD_START), if !self.ahead.is_empty() => {
                     self.start_next();
                 }
             }
@@ -55,7 +56,7 @@ impl Race {
     }
 
     fn start_next(&mut self) -> Option<()> {
-        let (address, buffer_bytes) = (self.ahead.next()?, self.buffer_bytes);
+        let (address, buffer_bytes) = (self.ahead.pop_front()?, self.buffer_bytes);
         self.running.spawn(async move { (address, connect_to(address, buffer_bytes).await) });
         Some(())
     }

@@ -370,6 +370,8 @@ pub struct LinkFailure {
 pub struct Attempt {
     /// The address.
     pub address: SocketAddr,
+    /// The interface by which this machine would reach it; none if no route leads there.
+    pub interface: Option<String>,
     /// How often.
     pub tries: u32,
     /// What happened last.
@@ -390,8 +392,9 @@ fn table(failures: &[LinkFailure]) -> String {
             lines += &format!("{to} no address was tried to its end\n");
         }
         for attempt in attempts {
-            lines +=
-                &format!("{to} {:<24} tried {:>3}x: {}\n", attempt.address, attempt.tries, attempt.result);
+            let Attempt { address, interface, tries, result } = attempt;
+            let by = interface.as_deref().map_or("no route".to_owned(), |name| format!("by {name}"));
+            lines += &format!("{to} {address:<24} {by:<12} tried {tries:>3}x: {result}\n");
         }
     }
     lines
@@ -433,6 +436,7 @@ mod tests {
     fn failed_links_print_as_a_table() {
         let attempt = |address: &str, tries, result: &str| Attempt {
             address: address.parse().unwrap(),
+            interface: (tries > 3).then(|| "lo".to_owned()),
             tries,
             result: result.into(),
         };
@@ -454,8 +458,8 @@ mod tests {
             },
             expect![[r#"
                 rank 5 could not connect to its peers within 2 s:
-                  rank 0     channel 1   10.0.0.1:4000            tried   3x: timed out
-                  rank 0     channel 1   127.0.0.1:4000           tried  12x: connection refused
+                  rank 0     channel 1   10.0.0.1:4000            no route     tried   3x: timed out
+                  rank 0     channel 1   127.0.0.1:4000           by lo        tried  12x: connection refused
                   rank 7     channel 0   it never connected to this rank
                 help: open these addresses between the machines, or name better ones (advertise)"#]],
         );

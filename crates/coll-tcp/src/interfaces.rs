@@ -6,7 +6,7 @@
 //! Prefix, `^` and `=` mean what they mean to NCCL and its users.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use crate::error::StartError;
 
@@ -59,6 +59,17 @@ pub(crate) fn choose(wanted: &str) -> Result<Vec<IpAddr>, StartError> {
         return Err(StartError::NoInterface { wanted: wanted.to_owned(), seen });
     }
     Ok(chosen)
+}
+
+/// The interface by which this machine would reach an address, for people; nothing where no route leads there.
+pub(crate) fn towards(address: SocketAddr) -> Option<String> {
+    let here = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(here).ok()?;
+    // Sends nothing: only chooses the route.
+    socket.connect(address).ok()?;
+    let ip = socket.local_addr().ok()?.ip();
+    let seen = seen_here().unwrap_or_default();
+    seen.into_iter().find(|seen| seen.ip == ip).map(|seen| seen.name)
 }
 
 fn parse(wanted: &str) -> Result<Vec<Entry>, String> {
@@ -176,6 +187,11 @@ mod tests {
         ] {
             assert_eq!(parse(wanted), Err(detail.to_owned()));
         }
+    }
+
+    #[test]
+    fn loopback_leads_to_loopback() {
+        assert_eq!(towards("127.0.0.1:9".parse().unwrap()).as_deref(), Some("lo"));
     }
 
     #[test]

@@ -4,17 +4,18 @@
 //! [`join`](join()) and gets a [`TcpTransport`], which moves bytes for `coll-exec`. Two kinds of connections exist:
 //!
 //! - The **control connection**, one from each rank to the server: registration, comparison of what the ranks are
-//!   about to do, small exchanges, and the news that a rank gave up or is gone. A background thread of each rank
-//!   attends to it with tokio, which no other crate knows.
-//! - **Links**, one for each pair of peers and channel that the plan uses: plain non-blocking sockets, driven by the
-//!   calling thread. No thread stands between the executor and the kernel.
+//!   about to do, small exchanges, what the ranks are doing when one of them stalls, and the news that a rank gave up or
+//!   is gone. A background thread of each rank attends to it with tokio, which no other crate knows.
+//! - **Links**, one for each pair of peers and channel that a plan uses, made when it first needs them: plain
+//!   non-blocking sockets, driven by the calling thread. No thread stands between the executor and the kernel.
 //!
 //! Every connection proves that it belongs to the job before it is heard. Nothing read from the network is trusted
-//! for a length, and nothing waits without a time limit.
+//! for a length, and nothing waits without a time limit. Whoever waits in vain is told who is to blame.
 //!
-//! How to read it, from the bottom: `token` and `wire` (what is said), `roster` and `job` (what the server decides:
-//! pure state, no sockets), `server`; then `options`, `links`, `join` (how a rank starts), `control` and `transport`
-//! (how it runs).
+//! How to read it, from the bottom: `token` and `wire` (what is said), `call` and `inquiry` (what ranks do, and what the
+//! server makes of it), `roster` and `job` (what the server decides: pure state, no sockets), `server`; then `options`,
+//! `address`, `dial`, `accept`, `links`, `join` (how a rank starts and connects), `control` and `board` (its two
+//! threads), `wires`, `spin`, `transport` and `stall` (how it runs, and what it does when nothing moves).
 
 mod accept;
 mod address;

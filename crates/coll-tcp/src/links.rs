@@ -21,6 +21,7 @@ use crate::dial::{Backoff, Race};
 use crate::error::{Attempt, LinkFailure, StartError};
 use crate::handshake::introduce;
 use crate::host::Host;
+use crate::interfaces;
 use crate::token::Token;
 use crate::wire::{Entry, LinkClaim};
 
@@ -170,6 +171,7 @@ fn failures(rank: u32, missing: impl Iterator<Item = Link>, tried: &Tried) -> Ve
         let attempts = attempts
             .map(|(address, (tries, result))| Attempt {
                 address: *address,
+                interface: interfaces::towards(*address),
                 tries: *tries,
                 result: result.clone(),
             })

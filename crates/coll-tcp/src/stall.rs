@@ -114,10 +114,7 @@ impl TcpTransport {
     /// no difference, or does not answer.
     pub fn explain_mismatch(&mut self, peer: u32) -> Option<Fault> {
         self.stall.pending = None;
-        match self.explanation([peer].into_iter()) {
-            Err(fault) => Some(fault),
-            Ok(_) => None,
-        }
+        self.explanation([peer].into_iter()).err()
     }
 
     /// The answer to the question that is pending, or to one that is put now. Nothing in a world of one rank, or if

@@ -147,6 +147,11 @@ impl TcpTransport {
         self.board.end();
     }
 
+    /// Says that bytes have moved in another transport: the time limit starts anew.
+    pub fn progressed(&mut self) {
+        self.moved = true;
+    }
+
     /// Says how many ranks share this machine, this one included. If there are more than cores, ranks that wait give
     /// theirs away. Unless it is said, a world whose links all stay on this machine counts as sharing it.
     pub fn set_local_ranks(&mut self, ranks: u32) {

@@ -15,7 +15,6 @@ mod engine;
 mod entry;
 mod error;
 mod group;
-mod meeting;
 mod message;
 mod op;
 mod pending;
@@ -35,13 +34,13 @@ pub use custom::{Buffer, Custom};
 pub use element::Element;
 pub use error::{CommError, Failure};
 pub use group::Group;
-pub use meeting::Via;
 pub use op::Op;
 pub use pending::Pending;
 pub use prepared::Prepared;
 pub use record::Recorded;
 pub use request::Request;
 pub use view::{View, ViewMut};
+pub use wires::Via;
 
 use crate::{Bundle, Source};
 use background::Background;
@@ -121,15 +120,9 @@ impl Communicator {
         Communicator::builder().rank(0, 1).build()
     }
 
-    /// Ranks of one process, each for a thread of its own, in order of rank. They pass bytes through the memory that they
-    /// have in common.
+    /// Ranks of one process, each for a thread of its own, in order of rank.
     pub fn local(ranks: u32) -> Result<Vec<Communicator>, CommError> {
-        Communicator::local_with(ranks, Builder::default())
-    }
-
-    /// As [`Communicator::local`], with a builder's time limit, name, recorder, and what carries the bytes.
-    pub fn local_with(ranks: u32, options: Builder) -> Result<Vec<Communicator>, CommError> {
-        builder::local(ranks, options)
+        Communicator::builder().local(ranks)
     }
 
     pub(crate) fn with_engine(engine: Box<Engine>) -> Communicator {
@@ -275,7 +268,7 @@ impl Communicator {
     pub fn flight_record_json(&mut self) -> String {
         let engine = self.engine();
         let timeout_ms = u64::try_from(engine.limit.as_millis()).unwrap_or(u64::MAX);
-        engine.record.to_json(engine.rank, engine.world, &engine.name, timeout_ms)
+        engine.record.to_json(engine.rank, engine.world, &engine.settings.name, timeout_ms)
     }
 
     /// The engine, once the background thread has done what it was asked to.

@@ -3,8 +3,8 @@
 #[path = "comm/world.rs"]
 mod ranks;
 
-use coll::{Buffer, CommError, Communicator, RedOp, Source};
-use ranks::{LIMIT, badly, well, world};
+use coll::{Buffer, CommError, Communicator, RedOp, Source, Via};
+use ranks::{LIMIT, badly, badly_by, well, world};
 use std::time::{Duration, Instant};
 
 /// Rank 1 makes another call than the others.
@@ -13,8 +13,8 @@ fn odd_one_out(
     other: fn(&mut Communicator) -> Result<(), CommError>,
     both: [&str; 2],
 ) {
-    for n in [2, 3, 5] {
-        let messages = badly(n, move |comm| {
+    for (n, via) in [(2, Via::Fastest), (3, Via::Fastest), (5, Via::Fastest), (3, Via::Tcp)] {
+        let messages = badly_by(via, n, move |comm| {
             // All links are warm, and the calls before are right.
             comm.barrier()?;
             let first = if comm.rank() == 1 { other(comm) } else { usual(comm) };
@@ -35,17 +35,21 @@ fn sum<T: coll::Element>(comm: &mut Communicator, len: usize, op: RedOp) -> Resu
 #[test]
 fn another_operation_count_type_operator_or_root() {
     let usual = |comm: &mut Communicator| sum::<f32>(comm, 64, RedOp::Sum);
-    let words = "allreduce of 64 f32, sum";
-    odd_one_out(usual, |comm| sum::<f32>(comm, 65, RedOp::Sum), [words, "allreduce of 65 f32, sum"]);
-    odd_one_out(usual, |comm| sum::<i32>(comm, 64, RedOp::Sum), [words, "allreduce of 64 i32, sum"]);
-    odd_one_out(usual, |comm| sum::<f32>(comm, 64, RedOp::Max), [words, "allreduce of 64 f32, max"]);
-    odd_one_out(usual, |comm| comm.broadcast(&mut [0f32; 64], 0), [words, "broadcast of 64 f32, root 0"]);
-    odd_one_out(usual, |comm| comm.barrier(), [words, "barrier"]);
+    let words = "allreduce, element type f32, elements 64, operator sum";
+    let other = "allreduce, element type f32, elements 65, operator sum";
+    odd_one_out(usual, |comm| sum::<f32>(comm, 65, RedOp::Sum), [words, other]);
+    let other = "allreduce, element type i32, elements 64, operator sum";
+    odd_one_out(usual, |comm| sum::<i32>(comm, 64, RedOp::Sum), [words, other]);
+    let other = "allreduce, element type f32, elements 64, operator max";
+    odd_one_out(usual, |comm| sum::<f32>(comm, 64, RedOp::Max), [words, other]);
+    let other = "broadcast, element type f32, elements 64, root 0";
+    odd_one_out(usual, |comm| comm.broadcast(&mut [0f32; 64], 0), [words, other]);
+    odd_one_out(usual, |comm| comm.barrier(), [words, "is in operation 1: barrier"]);
     let from_0 = |comm: &mut Communicator| comm.broadcast(&mut [0u8; 4], 0);
     odd_one_out(
         from_0,
         |comm| comm.broadcast(&mut [0u8; 4], 1),
-        ["broadcast of 4 u8, root 0", "broadcast of 4 u8, root 1"],
+        ["broadcast, element type u8, elements 4, root 0", "broadcast, element type u8, elements 4, root 1"],
     );
 }
 
@@ -59,7 +63,11 @@ fn another_order() {
         sum::<u8>(comm, 4, RedOp::Sum)?;
         comm.broadcast(&mut [0u8; 4], 0)
     };
-    odd_one_out(usual, other, ["broadcast of 4 u8, root 0", "allreduce of 4 u8, sum"]);
+    odd_one_out(
+        usual,
+        other,
+        ["operation 1: broadcast, element type u8", "operation 1: allreduce, element type u8"],
+    );
 }
 
 #[test]
@@ -90,7 +98,12 @@ fn counts_that_disagree_between_two_ranks() {
         comm.all_gather_v(&mine, &mut [0; 4], &counts)?;
         comm.barrier()
     });
-    assert!(messages.iter().any(|message| message.contains("rank 1 makes another call")), "{messages:#?}");
+    for message in messages {
+        assert!(
+            message.contains("elements [1, 1, 2]") && message.contains("elements [2, 1, 1]"),
+            "{message}"
+        );
+    }
 }
 
 #[test]

@@ -203,6 +203,10 @@ pub(crate) struct RunArgs {
     /// Size of the operation's buffer, as in nccl-tests: `28`, `64K`, `1MiB`
     #[arg(long, value_name = "SIZE", default_value = "1MiB", allow_hyphen_values = true)]
     pub(crate) bytes: Bytes,
+    /// Elements of each block instead, where blocks differ: `3,0,7`, a matrix with a row for each rank (`1,2;0,3`), or a file
+    /// of such lines. `alltoallv`, `allgatherv`, `gatherv`, `scatterv` and `reduce_scatterv` need it
+    #[arg(long, value_name = "COUNTS", conflicts_with = "bytes", allow_hyphen_values = true)]
+    pub(crate) counts: Option<String>,
     /// Element type
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     pub(crate) dtype: DType,

@@ -275,9 +275,11 @@ mod tests {
         (quick[0], slow)
     }
 
-    /// For each collective the rank counts, of 1 to 12, on which its columns are its classes, and whether that is seen on
-    /// all of them.
-    const CASES: [(&str, fn(i64) -> bool, bool); 19] = [
+    /// A collective, the rank counts on which its columns are its classes, and whether that is seen on all of them.
+    type Case = (&'static str, fn(i64) -> bool, bool);
+
+    /// Looked at for 1 to 12 ranks.
+    const CASES: [Case; 19] = [
         ("{ inout data  ensure each r: data == reduce q: q.data }", |_| true, true),
         ("(root) { inout data  given root: data  ensure each r: data == root.data }", |_| true, true),
         ("(root) { inout data  ensure root: data == reduce q: q.data }", |_| true, true),

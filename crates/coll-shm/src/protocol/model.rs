@@ -1,5 +1,7 @@
 //! Every interleaving of a writer and a reader of a small ring, with loom: bytes arrive in order and whole, and no byte
-//! is written while it may be read.
+//! is written while it may be read. Its memory is loom's, which is only reached through raw pointers: hence `unsafe`.
+
+#![allow(unsafe_code)]
 
 use super::{CELL_BYTES, Reader, Shared, Taken, Writer};
 use loom::cell::UnsafeCell;
@@ -31,7 +33,6 @@ impl Modelled {
     }
 }
 
-#[allow(unsafe_code)]
 impl Shared for Arc<Modelled> {
     fn cells(&self) -> usize {
         CELLS

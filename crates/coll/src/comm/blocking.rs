@@ -226,8 +226,10 @@ impl Communicator {
     }
 
     /// Sends `data` to another rank, which must receive as many elements of the same type. Messages between two ranks arrive
-    /// in the order in which they are sent; there are no tags. It may return before the other has received: what the
-    /// connection holds is no promise, so two ranks that send to each other put that into a [`Communicator::group`].
+    /// in the order in which they are sent; there are no tags.
+    ///
+    /// It may wait until the other receives, as the first message between two ranks over TCP does, and it may return before
+    /// that: nothing may rest on either. Two ranks that send to each other put that into a [`Communicator::group`].
     pub fn send<T: Element>(&mut self, data: &[T], to: u32) -> Result<(), CommError> {
         self.run(Request::send(data, to))
     }

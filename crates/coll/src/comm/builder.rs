@@ -1,11 +1,13 @@
 //! How a communicator comes about.
 
 use crate::comm::engine::Engine;
-use crate::comm::meeting::{Host, Meeting, Via};
-use crate::comm::wires::Wires;
+use crate::comm::wires::{Host, Meeting, Via, Wires, WiresError};
 use crate::comm::{CommError, Communicator};
+use crate::select::Chooser;
+use coll_cost::Tuning;
 use coll_shm::ShmTransport;
 use coll_tcp::{Rendezvous, Token};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -36,24 +38,42 @@ pub struct Builder {
     token: String,
     time_limit: Duration,
     hosts: bool,
-    recorded: usize,
-    name: String,
-    via: Option<Via>,
+    via: Via,
+    settings: Settings,
     /// What is wrong with the environment.
     wrong: Option<String>,
 }
 
+/// What a communicator hands on to those that are split off it.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) name: String,
+    pub(crate) recorded: usize,
+    pub(crate) chooser: Arc<Chooser>,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Settings({}, {} operations recorded)", self.name, self.recorded)
+    }
+}
+
 impl Default for Builder {
     fn default() -> Builder {
+        // What it finds out is of use to all communicators of the process.
+        static SHIPPED: OnceLock<Arc<Chooser>> = OnceLock::new();
         Builder {
             place: None,
             rendezvous: None,
             token: String::new(),
             time_limit: Duration::from_secs(30),
             hosts: true,
-            recorded: RECORDED,
-            name: "world".to_string(),
-            via: None,
+            via: Via::default(),
+            settings: Settings {
+                name: "world".to_string(),
+                recorded: RECORDED,
+                chooser: Arc::clone(SHIPPED.get_or_init(|| Arc::new(Chooser::new(Tuning::shipped())))),
+            },
             wrong: None,
         }
     }
@@ -92,19 +112,26 @@ impl Builder {
 
     /// How many operations the flight recorder keeps: 256 by default, 0 for none.
     pub fn recorded(mut self, operations: usize) -> Builder {
-        self.recorded = operations;
+        self.settings.recorded = operations;
         self
     }
 
     /// What log lines and flight records call the communicator: `world` by default.
     pub fn name(mut self, name: impl Into<String>) -> Builder {
-        self.name = name.into();
+        self.settings.name = name.into();
         self
     }
 
-    /// What carries the bytes. By default shared memory between ranks of one machine, and TCP between others.
+    /// How ranks may reach each other: by default the fastest way that there is between any two. Equal on all ranks.
     pub fn via(mut self, via: Via) -> Builder {
-        self.via = Some(via);
+        self.via = via;
+        self
+    }
+
+    /// What schedules are chosen by: other constants of the cost model, or schedules that are to be taken whatever they cost.
+    /// Equal on all ranks: ranks that choose differently end with an error.
+    pub fn chooser(mut self, chooser: Arc<Chooser>) -> Builder {
+        self.settings.chooser = chooser;
         self
     }
 
@@ -142,12 +169,6 @@ impl Builder {
             (None, 1) => String::new(),
             (None, _) => return setup("where do the ranks meet? `rendezvous(\"host:port\")` says so"),
         };
-        let via = self.via.unwrap_or_default();
-        if via == Via::Threads && world > 1 {
-            return setup(
-                "ranks that are threads of one process are made together: `Communicator::local(4)`",
-            );
-        }
         let host = match rank == 0 && world > 1 && self.hosts {
             true => Some(Host::new(Rendezvous::bind(&address, Token::from(self.token.clone()))?.into())),
             false => None,
@@ -159,15 +180,18 @@ impl Builder {
             token: self.token,
             job: String::new(),
             time_limit: self.time_limit,
-            via,
-            threads: None,
+            via: self.via,
         };
-        open(meeting, host, self.name, self.recorded)
+        open(meeting, host, None, self.settings)
+    }
+
+    /// Ranks of this process, each for a thread of its own, in order of rank. Rank and rendezvous need not be said.
+    pub fn local(self, ranks: u32) -> Result<Vec<Communicator>, CommError> {
+        local(ranks, &self)
     }
 }
 
-/// Ranks of one process, which meet on this machine.
-pub(crate) fn local(ranks: u32, options: Builder) -> Result<Vec<Communicator>, CommError> {
+fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> {
     if ranks == 0 || ranks > WORLD_MAX {
         return Err(CommError::Setup { what: format!("{ranks} ranks; 1 to {WORLD_MAX} are possible") });
     }
@@ -176,17 +200,15 @@ pub(crate) fn local(ranks: u32, options: Builder) -> Result<Vec<Communicator>, C
     let host = Rendezvous::bind("127.0.0.1:0", token.clone())?;
     let address = host.address().to_string();
     let host = Host::new(host.into());
-    let via = options.via.unwrap_or(Via::Threads);
-    let mut threads: Vec<Option<ShmTransport>> = match via {
-        Via::Threads | Via::Auto => {
-            let world = coll_shm::threads::world(ranks);
-            let no_memory =
-                |error| CommError::Setup { what: format!("no memory for the ranks' links: {error}") };
-            world.map_err(no_memory)?.into_iter().map(Some).collect()
+    let memories = match options.via {
+        Via::Fastest | Via::Shm => {
+            let memories = coll_shm::threads::world(ranks);
+            memories.map_err(|error| CommError::Setup { what: format!("no shared memory: {error}") })?
         }
-        Via::Tcp | Via::Shm => (0..ranks).map(|_| None).collect(),
+        Via::Tcp => Vec::new(),
     };
-    let join = |rank: u32| {
+    let memories = memories.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+    let join = |(rank, memory): (u32, Option<ShmTransport>)| {
         let meeting = Meeting {
             rank,
             world: ranks,
@@ -194,17 +216,16 @@ pub(crate) fn local(ranks: u32, options: Builder) -> Result<Vec<Communicator>, C
             token: token.reveal().to_string(),
             job: String::new(),
             time_limit: options.time_limit,
-            via,
-            threads: threads[rank as usize].take(),
+            via: options.via,
         };
-        let (host, name, recorded) = (Host::clone(&host), options.name.clone(), options.recorded);
+        let (host, settings) = (Host::clone(&host), options.settings.clone());
         // Joining waits for the others, so each does it in a thread of its own.
         thread::Builder::new()
             .name(format!("coll-join-{rank}"))
-            .spawn(move || open(meeting, Some(host), name, recorded))
+            .spawn(move || open(meeting, Some(host), memory, settings))
             .map_err(|error| CommError::Setup { what: format!("cannot start a thread: {error}") })
     };
-    let joining = (0..ranks).map(join).collect::<Result<Vec<_>, CommError>>()?;
+    let joining = (0..ranks).zip(memories).map(join).collect::<Result<Vec<_>, CommError>>()?;
     let joined = joining.into_iter().map(|thread| thread.join());
     let joined = joined.map(|joined| {
         let panicked = |_| Err(CommError::Setup { what: "a joining thread panicked".to_string() });
@@ -217,11 +238,14 @@ pub(crate) fn local(ranks: u32, options: Builder) -> Result<Vec<Communicator>, C
 pub(crate) fn open(
     meeting: Meeting,
     host: Option<Host>,
-    name: String,
-    recorded: usize,
+    threads: Option<ShmTransport>,
+    settings: Settings,
 ) -> Result<Communicator, CommError> {
-    let wires = Wires::join(meeting, host)?;
-    Ok(Communicator::with_engine(Box::new(Engine::new(wires, name, recorded))))
+    let wires = Wires::join(meeting, host, threads).map_err(|error| match error {
+        WiresError::Start(error) => CommError::Start(error),
+        other => CommError::Setup { what: other.to_string() },
+    })?;
+    Ok(Communicator::with_engine(Box::new(Engine::new(wires, settings))))
 }
 
 type Variables = ((u32, u32), Option<String>, Option<String>);

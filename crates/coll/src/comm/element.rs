@@ -5,8 +5,9 @@ use coll_base::DType;
 
 /// A type whose values can be moved and reduced: slices of it are the buffers of a [`Communicator`](crate::Communicator).
 ///
-/// There is one implementation for each [`DType`] that Rust has a type for; the half-width floats are those of the crate
-/// `half`. Nobody else can implement it.
+/// There is one implementation for each [`DType`] that Rust has a type for; half-width floats are those of the crate `half`,
+/// complex numbers those of `num-complex`. Other element types, such as truth values and 8-bit floats, are bytes in a
+/// [`View`](crate::View). Nobody else can implement it.
 pub trait Element: Pod + Send + Sync + sealed::Sealed {
     /// The element type.
     const DTYPE: DType;
@@ -32,13 +33,20 @@ macro_rules! elements {
 }
 
 elements! {
+    i8 => I8,
     u8 => U8,
+    i16 => I16,
+    u16 => U16,
     i32 => I32,
+    u32 => U32,
     i64 => I64,
+    u64 => U64,
     half::f16 => F16,
     half::bf16 => Bf16,
     f32 => F32,
     f64 => F64,
+    num_complex::Complex<f32> => C64,
+    num_complex::Complex<f64> => C128,
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! What runs calls: the connections, the bound calls, and the counters that all ranks keep in step. It lives with the
 //! communicator, or with its background thread while that has something to do.
 
+use crate::comm::builder::Settings;
 use crate::comm::cache::Cache;
 use crate::comm::entry::Entry;
 use crate::comm::error::{CommError, Failure, Refusal};
 use crate::comm::record::Record;
 use crate::comm::request::{Request, What};
 use crate::comm::resolve::{Key, Resolved};
-use crate::comm::wires::Wires;
-use coll_exec::{BufferMemory, Fault};
+use crate::comm::wires::{self, Wires};
+use coll_exec::{BufferMemory, Fault, RunError, RunOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub(crate) struct Engine {
     pub(crate) id: u64,
     pub(crate) rank: u32,
     pub(crate) world: u32,
-    pub(crate) name: String,
+    pub(crate) settings: Settings,
     pub(crate) wires: Wires,
     /// Time without progress after which an operation fails.
     pub(crate) limit: Duration,
@@ -41,19 +42,19 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(wires: Wires, name: String, recorded: usize) -> Engine {
+    pub(crate) fn new(wires: Wires, settings: Settings) -> Engine {
         let meeting = wires.meeting();
         let (rank, world, limit) = (meeting.rank, meeting.world, meeting.time_limit);
-        log::info!("{name}: rank {rank} of {world} is connected");
+        log::info!("{}: rank {rank} of {world} is connected", settings.name);
         Engine {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             rank,
             world,
-            name,
+            record: Record::new(settings.recorded),
+            settings,
             wires,
             limit,
             cache: Cache::new(CACHE_BYTES),
-            record: Record::new(recorded),
             operations: 0,
             messages: Vec::new(),
             splits: 0,
@@ -95,7 +96,8 @@ impl Engine {
 
     #[cold]
     fn bind(&mut self, resolved: &Resolved<'_>) -> Result<usize, CommError> {
-        let entry = Entry::new(resolved, self.rank, self.world).map_err(|refusal| {
+        let entry = Entry::new(resolved, self.rank, self.world, &self.settings.chooser, self.wires.place())
+            .map_err(|refusal| {
             let words = crate::comm::words::CallWords::new(resolved, "", "");
             self.refuse(refusal, words.text)
         })?;
@@ -105,37 +107,40 @@ impl Engine {
     /// Runs a bound call.
     #[inline]
     pub(crate) fn run_at(&mut self, place: usize, memory: &mut [BufferMemory<'_>]) -> Result<(), CommError> {
-        let Some(entry) = self.cache.get_mut(place) else {
-            return self.check_alive().and(Err(CommError::Setup { what: NOT_BOUND.to_string() }));
-        };
-        if !entry.connected {
-            return self.connect_and_run(place, memory);
+        let begun = self.begin(place)?;
+        if !begun.connected {
+            self.connect(&[place], Some(begun))?;
         }
-        let operation = next(&mut self.operations, &mut self.messages, &entry.key);
-        let options = self.wires.begin(self.limit, operation, &entry.call, entry.key.what.is_collective());
-        let noted = self.record.begin(&entry.call, entry.key, operation);
-        match entry.bound.run(&mut self.wires, memory, options) {
+        let Some(entry) = self.cache.get_mut(place) else { return Err(not_bound()) };
+        match entry.bound.run(&mut self.wires, memory, begun.options) {
             Ok(()) => {
-                self.wires.end();
-                self.record.end(noted);
+                self.record.end(begun.noted);
+                if begun.counted {
+                    self.wires.end();
+                }
                 Ok(())
             }
-            Err(mut error) => {
+            Err(error) => {
                 let call = entry.call.text.clone();
-                error.fault = self.wires.explain(error.fault);
-                Err(self.fail(Failure::of_run(error, call), Some(noted)))
+                Err(self.fail_run(error, call, begun.noted))
             }
         }
     }
 
-    #[cold]
-    fn connect_and_run(&mut self, place: usize, memory: &mut [BufferMemory<'_>]) -> Result<(), CommError> {
-        self.connect(&[place])?;
-        self.run_at(place, memory)
+    /// Begins a bound call: from here on the other ranks can know that this one is in it.
+    #[inline]
+    pub(crate) fn begin(&mut self, place: usize) -> Result<Begun, CommError> {
+        let Some(entry) = self.cache.get_mut(place) else { return Err(not_bound()) };
+        let operation = next(&mut self.operations, &mut self.messages, &entry.key);
+        let counted = !entry.key.what.is_between_two();
+        let options = self.wires.begin(self.limit, operation, &entry.call.call, counted);
+        let noted = self.record.begin(&entry.call, entry.key, operation);
+        Ok(Begun { options, noted, counted, connected: entry.connected })
     }
 
-    /// Makes the links of bound calls, all at once.
-    pub(crate) fn connect(&mut self, places: &[usize]) -> Result<(), CommError> {
+    /// Makes the links of bound calls, all at once. `begun` is the first of them that has begun, if they have.
+    #[cold]
+    pub(crate) fn connect(&mut self, places: &[usize], begun: Option<Begun>) -> Result<(), CommError> {
         let mut links = Vec::new();
         for &place in places {
             if let Some(entry) = self.cache.get_mut(place).filter(|entry| !entry.connected) {
@@ -145,9 +150,12 @@ impl Engine {
         links.sort_unstable();
         links.dedup();
         if let Err(fault) = self.wires.connect(&links, self.limit) {
-            let entry = places.first().and_then(|&place| self.cache.get_mut(place));
-            let call = entry.map_or_else(String::new, |entry| entry.call.text.clone());
-            return Err(self.fail(self.failure(call, fault), None));
+            let call = places.first().and_then(|&place| self.cache.get_mut(place)).map(|entry| &*entry.call);
+            let text = call.map_or_else(String::new, |call| call.text.clone());
+            let schedule = call.map(|call| call.schedule.clone());
+            let operation = begun.map(|begun| begun.options.operation);
+            let failure = Failure { operation, schedule, ..self.failure(text, fault) };
+            return Err(self.fail(failure, begun.map(|begun| begun.noted)));
         }
         for &place in places {
             if let Some(entry) = self.cache.get_mut(place) {
@@ -155,11 +163,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// The number of an operation that begins.
-    pub(crate) fn next_operation(&mut self, key: &Key) -> u64 {
-        next(&mut self.operations, &mut self.messages, key)
     }
 
     pub(crate) fn failure(&self, call: String, fault: Fault) -> Failure {
@@ -183,6 +186,14 @@ impl Engine {
         gathered.map_err(|fault| self.fail(self.failure(what.to_string(), fault), None))
     }
 
+    /// Ends the communicator, on all ranks, with the error of an operation.
+    #[cold]
+    pub(crate) fn fail_run(&mut self, mut error: RunError, call: String, noted: u64) -> CommError {
+        let other_call_of = wires::other_call(&error.fault);
+        error.fault = self.wires.explain(error.fault);
+        self.fail(Failure::of_run(error, call, other_call_of), Some(noted))
+    }
+
     /// Ends the communicator, on all ranks, with what failed.
     #[cold]
     pub(crate) fn fail(&mut self, mut failure: Failure, noted: Option<u64>) -> CommError {
@@ -200,7 +211,7 @@ impl Engine {
 
     /// Ends the communicator on all ranks.
     pub(crate) fn end(&mut self, error: CommError, reason: &str) {
-        log::warn!("{}: {reason}", self.name);
+        log::warn!("{}: {reason}", self.settings.name);
         if self.ended.is_none() {
             self.ended = Some(Arc::new(error));
             self.wires.abort(reason);
@@ -222,7 +233,22 @@ impl Engine {
     }
 }
 
-const NOT_BOUND: &str = "the prepared call belongs to another communicator";
+/// A call that has begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    pub(crate) options: RunOptions,
+    /// Its number in the record.
+    pub(crate) noted: u64,
+    /// Whether all ranks count it.
+    pub(crate) counted: bool,
+    /// Whether its links are there.
+    connected: bool,
+}
+
+#[cold]
+fn not_bound() -> CommError {
+    CommError::Setup { what: "the prepared call belongs to another communicator".to_string() }
+}
 
 /// Collective operations are counted on all ranks alike; messages, which only two ranks know of, for each peer.
 #[inline]

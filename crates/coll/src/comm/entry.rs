@@ -1,16 +1,17 @@
 //! A call that is bound: plan, counts, buffers' lengths and operator made into what runs. Made at the first call of its
 //! kind, kept in a cache.
 
-use crate::comm::choice::{Question, candidates};
+use crate::comm::choice::choose;
 use crate::comm::custom;
 use crate::comm::error::Refusal;
 use crate::comm::message;
 use crate::comm::request::{Counts, What};
 use crate::comm::resolve::{Key, Resolved};
-use crate::comm::store::{self, NoPlan, Stored, WHOLE_RANKS_MAX};
+use crate::comm::store::{self, Stored};
 use crate::comm::words::CallWords;
-use crate::trial::OperatorCode;
+use crate::select::Chooser;
 use coll_contract::Contract;
+use coll_cost::Layout;
 use coll_exec::{Binding, Bound, Link, Placement};
 use coll_plan::RankPlan;
 use std::sync::Arc;
@@ -46,20 +47,22 @@ pub(crate) struct End {
 
 impl Entry {
     /// Chooses a schedule and binds it.
-    pub(crate) fn new(resolved: &Resolved<'_>, rank: u32, world: u32) -> Result<Entry, Refusal> {
+    pub(crate) fn new(
+        resolved: &Resolved<'_>,
+        rank: u32,
+        world: u32,
+        chooser: &Chooser,
+        place: (&'static str, Layout),
+    ) -> Result<Entry, Refusal> {
         let key = resolved.key;
-        let stored = plan(resolved, rank, world)?;
+        let stored = plan(resolved, rank, world, chooser, place)?;
         let contract = &stored.plan.contract;
         let counts = class_counts(resolved, contract, rank, world);
         let reducer = match &resolved.op {
             None => None,
             Some(op) => {
-                let compiled = op.operator().compiled(key.dtype, true);
-                let (reducer, code) = compiled.map_err(|error| Refusal::Everywhere(error.to_string()))?;
-                if let OperatorCode::Interpreted { reason } = code {
-                    log::info!("operator {} is interpreted: {reason}", reducer.name());
-                }
-                Some(reducer)
+                let reducer = op.reducer(key.dtype);
+                Some(reducer.map_err(|error| Refusal::Everywhere(error.to_string()))?)
             }
         };
         let slice = stored.plan.slice(rank).ok_or_else(|| {
@@ -122,7 +125,13 @@ fn counted<'r>(resolved: &'r Resolved<'_>) -> impl Iterator<Item = u64> + 'r {
     given.chain([resolved.own]).chain(places)
 }
 
-fn plan(resolved: &Resolved<'_>, rank: u32, world: u32) -> Result<Stored, Refusal> {
+fn plan(
+    resolved: &Resolved<'_>,
+    rank: u32,
+    world: u32,
+    chooser: &Chooser,
+    place: (&'static str, Layout),
+) -> Result<Stored, Refusal> {
     let key = &resolved.key;
     let ordered = resolved.op.as_ref().is_some_and(|op| !op.is_commutative());
     if let Some(custom) = resolved.custom {
@@ -138,38 +147,17 @@ fn plan(resolved: &Resolved<'_>, rank: u32, world: u32) -> Result<Stored, Refusa
     let Some(collective) = key.what.collective() else {
         return Ok(message::plan(key.what == What::Send, rank, key.root, world));
     };
-    let own_counts_only = matches!(resolved.counts, Counts::AtRoot(_) | Counts::Pairs { .. });
-    let unequal = key.unequal;
-    let blocks = if key.what.has_blocks() { u64::from(world) } else { 1 };
-    let elements = match resolved.counts {
-        Counts::Even => key.count.saturating_mul(blocks),
-        Counts::Shared(counts) => counts.iter().fold(0u64, |sum, &count| sum.saturating_add(count as u64)),
-        _ => 0,
-    };
-    let bytes = elements.saturating_mul(key.dtype.size_bytes());
+    let candidate = choose(resolved, collective, world, chooser, place)?;
     let root = if key.what.has_root() { key.root } else { 0 };
-    let question = Question { collective, ranks: world, bytes, own_counts_only };
-    let mut last = format!("the library has no schedule of {collective}");
-    for schedule in candidates(question) {
-        match store::library(collective, schedule, world, root, rank, ordered) {
-            Ok(stored) if ordered && !stored.ordered => last = out_of_order(resolved, &stored.plan.name),
-            Ok(stored) if unequal && stored.equal_blocks_only => {
-                last = format!("{} serves blocks of equal size only", stored.plan.name);
-            }
-            Ok(stored) => {
-                log::debug!(
-                    "rank {rank} of {world}: {collective} of {bytes} B by {}, plan {}{}",
-                    stored.plan.name,
-                    stored.identity,
-                    if world > WHOLE_RANKS_MAX { ", this rank's part alone" } else { "" }
-                );
-                return Ok(stored);
-            }
-            Err(NoPlan::DoesNotApply(reason)) => last = format!("{collective}.{schedule}: {reason}"),
-            Err(NoPlan::Wrong(reason)) => last = format!("{collective}.{schedule} is wrong: {reason}"),
-        }
+    let stored = store::library(&candidate, world, root, rank)?;
+    if ordered && !stored.ordered {
+        return Err(Refusal::Everywhere(out_of_order(resolved, &stored.plan.name)));
     }
-    Err(Refusal::Everywhere(last))
+    if key.unequal && stored.equal_blocks_only {
+        let reason = format!("{} serves blocks of equal size only", stored.plan.name);
+        return Err(Refusal::Everywhere(reason));
+    }
+    Ok(stored)
 }
 
 fn out_of_order(resolved: &Resolved<'_>, schedule: &str) -> String {

@@ -1,6 +1,5 @@
 //! What can go wrong with a communicator, and what that means for it.
 
-use crate::comm::wires;
 use coll_exec::{BindError, Fault, Place, RunError};
 use coll_tcp::StartError;
 use std::fmt;
@@ -119,14 +118,14 @@ impl CommError {
 }
 
 impl Failure {
-    pub(crate) fn of_run(error: RunError, call: String) -> Failure {
+    pub(crate) fn of_run(error: RunError, call: String, other_call_of: Option<u32>) -> Failure {
         Failure {
             rank: error.rank,
             operation: Some(error.operation),
             call,
             schedule: Some(error.name),
             place: error.place.map(|place| *place),
-            other_call_of: wires::other_call(&error.fault),
+            other_call_of,
             call_before: None,
             fault: error.fault,
         }
@@ -148,14 +147,15 @@ impl fmt::Display for Failure {
             write!(f, ", {place}")?;
         }
         match self.other_call_of {
-            Some(peer) => {
+            // Where both calls are known in words, they say all.
+            Some(peer) if !matches!(self.fault, Fault::UnlikeCalls { .. }) => {
                 write!(f, ": rank {peer} makes another call here")?;
                 if let Some(before) = &self.call_before {
                     write!(f, " (before it this rank made operation {before})")?;
                 }
                 f.write_str("; do all ranks make the same calls, in one order?")
             }
-            None => write!(f, ": {}", self.fault),
+            _ => write!(f, ": {}", self.fault),
         }
     }
 }

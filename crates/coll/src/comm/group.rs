@@ -4,9 +4,8 @@
 //! bytes. That cannot deadlock where both ends list what they share in the same order: the first of them waits for none of
 //! the others.
 
-use crate::comm::engine::Engine;
+use crate::comm::engine::{Begun, Engine};
 use crate::comm::entry::{End, Entry};
-use crate::comm::error::Failure;
 use crate::comm::resolve::Resolved;
 use crate::comm::wires::Wires;
 use crate::comm::{CommError, Element, Op, Request};
@@ -88,16 +87,14 @@ impl Engine {
             held.extend(self.cache.get_mut(place).map(|entry| Arc::clone(&entry.held)));
             places.push(place);
         }
-        self.connect(&places)?;
+        let begun =
+            places.iter().map(|&place| self.begin(place)).collect::<Result<Vec<Begun>, CommError>>()?;
+        self.connect(&places, begun.first().copied())?;
         let mut members = Vec::with_capacity(all.len());
-        for (resolved, place) in all.into_iter().zip(places) {
+        for ((resolved, place), begun) in all.into_iter().zip(places).zip(begun) {
             let lent = self.cache.lend(place);
             let entry = lent.expect("invariant: each copy of a call has an entry of its own");
-            let operation = self.next_operation(&entry.key);
-            let options =
-                self.wires.begin(self.limit, operation, &entry.call, entry.key.what.is_collective());
-            let noted = self.record.begin(&entry.call, entry.key, operation);
-            members.push(Member { place, entry, resolved, options, noted });
+            members.push(Member { place, entry, resolved, options: begun.options, noted: begun.noted });
         }
         let ran = run(&mut self.wires, &mut members);
         for member in members {
@@ -111,9 +108,8 @@ impl Engine {
             self.wires.end();
         }
         ran.map_err(|failed| {
-            let Failed { mut error, call, noted } = *failed;
-            error.fault = self.wires.explain(error.fault);
-            self.fail(Failure::of_run(error, call), Some(noted))
+            let Failed { error, call, noted } = *failed;
+            self.fail_run(error, call, noted)
         })
     }
 }
@@ -258,8 +254,8 @@ impl Transport for Gate<'_> {
     fn peek(&mut self, link: Link) -> Result<Option<&[u8]>, Fault> {
         match self.turns.may_receive(self.number, link) {
             true => self.wires.peek(link),
-            // Over TCP there is nothing to see either way, and no harm in saying so.
-            false => Ok(Some(&[])),
+            // It has to ask again, by whatever way.
+            false => Ok(None),
         }
     }
 

@@ -3,7 +3,8 @@
 use crate::Source;
 use crate::comm::CommError;
 use crate::trial::Operator;
-use coll_base::RedOp;
+use coll_base::{DType, RedOp};
+use coll_kernel::{Reducer, Unsupported};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ pub struct Op(pub(crate) Kind);
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Builtin(RedOp),
+    /// The sum of what is first multiplied by a factor.
+    PremulSum(f64),
     /// With a number that stands for what it computes, on every rank the same.
     User {
         id: u64,
@@ -21,8 +24,15 @@ pub(crate) enum Kind {
     },
 }
 
-/// Numbers from here on are those of users' operators.
-const USER: u64 = 1 << 63;
+/// What tells operators apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum OpId {
+    /// The call has none.
+    None,
+    Builtin(RedOp),
+    PremulSum(u64),
+    User(u64),
+}
 
 impl Op {
     /// An operator that a source file declares, with a value for each of its parameters, in any order.
@@ -61,10 +71,16 @@ impl Op {
         Ok(Op::from(Operator::User(operator.clone(), params)))
     }
 
+    /// The sum of all ranks' inputs, each multiplied by a factor first. Equal factors on all ranks.
+    pub fn premul_sum(factor: f64) -> Op {
+        Op(Kind::PremulSum(factor))
+    }
+
     /// What it does, as messages and comparisons between ranks show it.
     pub(crate) fn words(&self) -> String {
         match &self.0 {
             Kind::Builtin(op) => op.name().to_string(),
+            Kind::PremulSum(factor) => format!("{}(factor = {factor})", RedOp::PremulSum.name()),
             Kind::User { operator, .. } => match operator.values() {
                 values if values.is_empty() => operator.name().to_string(),
                 values => format!("{}({values})", operator.name()),
@@ -72,26 +88,44 @@ impl Op {
         }
     }
 
-    /// The same for equal operators on every rank.
+    /// Equal for equal operators, and on every rank.
     #[inline]
-    pub(crate) fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> OpId {
         match &self.0 {
-            // 0 is for calls without an operator.
-            Kind::Builtin(op) => *op as u64 + 1,
-            Kind::User { id, .. } => *id,
+            Kind::Builtin(op) => OpId::Builtin(*op),
+            Kind::PremulSum(factor) => OpId::PremulSum(factor.to_bits()),
+            Kind::User { id, .. } => OpId::User(*id),
         }
     }
 
-    pub(crate) fn operator(&self) -> Operator {
+    /// What a user's operator computes, for comparing.
+    pub(crate) fn definition(&self) -> Option<String> {
         match &self.0 {
-            Kind::Builtin(op) => Operator::Builtin(*op),
-            Kind::User { operator, .. } => Operator::clone(operator),
+            Kind::Builtin(_) | Kind::PremulSum(_) => None,
+            Kind::User { operator, .. } => Some(operator.definition()),
         }
+    }
+
+    /// Binds it to an element type: a user's operator as machine code, where that can be had.
+    pub(crate) fn reducer(&self, dtype: DType) -> Result<Reducer, Unsupported> {
+        match &self.0 {
+            Kind::Builtin(op) => Reducer::builtin(*op, dtype),
+            Kind::PremulSum(factor) => Reducer::builtin_with(RedOp::PremulSum, dtype, &[*factor]),
+            Kind::User { operator, .. } => {
+                let (reducer, code) = operator.compiled(dtype, true)?;
+                log::debug!("operator {} on {dtype}: {code:?}", operator.name());
+                Ok(reducer)
+            }
+        }
+    }
+
+    pub(crate) fn is_users(&self) -> bool {
+        matches!(self.0, Kind::User { .. })
     }
 
     pub(crate) fn is_commutative(&self) -> bool {
         match &self.0 {
-            Kind::Builtin(_) => true,
+            Kind::Builtin(_) | Kind::PremulSum(_) => true,
             Kind::User { operator, .. } => operator.is_commutative(),
         }
     }
@@ -118,7 +152,7 @@ impl From<Operator> for Op {
         }
         let parts = [operator.name(), &operator.values(), &operator.definition()];
         let digest = Sha256::digest(parts.join("\0"));
-        let id = u64::from_le_bytes(std::array::from_fn(|at| digest[at])) | USER;
+        let id = u64::from_le_bytes(std::array::from_fn(|at| digest[at]));
         Op(Kind::User { id, operator: Arc::new(operator) })
     }
 }

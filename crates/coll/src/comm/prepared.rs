@@ -1,6 +1,7 @@
 //! Calls that are bound once and run many times.
 
 use crate::comm::error::Refusal;
+use crate::comm::op::OpId;
 use crate::comm::request::{Counts, What};
 use crate::comm::resolve::{Key, Memories, Resolved, memories};
 use crate::comm::{CommError, Communicator, Element, Op, View, ViewMut};
@@ -147,7 +148,7 @@ impl Communicator {
             unequal: false,
             root,
             copy: 0,
-            op: op.as_ref().map_or(0, Op::id),
+            op: op.as_ref().map_or(OpId::None, Op::id),
             count: count as u64,
             custom: 0,
         };
@@ -164,7 +165,7 @@ impl Communicator {
         let resolved = Resolved { key, counts: Counts::Even, own, op, custom: None, memory };
         let place = engine.place(&resolved)?;
         let held = engine.cache.get_mut(place).map(|entry| Arc::clone(&entry.held)).unwrap_or_default();
-        engine.connect(&[place])?;
+        engine.connect(&[place], None)?;
         Ok(Prepared { communicator, place, key, _held: held })
     }
 }

@@ -105,10 +105,6 @@ impl Record {
         (first..self.begun).map(|number| (number, &self.ring[number as usize % self.capacity]))
     }
 
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
     pub(crate) fn recorded(&self) -> Vec<Recorded> {
         let recorded = |(_, note): (u64, &Note)| Recorded {
             operation: note.operation,

@@ -71,12 +71,6 @@ pub(crate) enum Counts<'a> {
 }
 
 impl What {
-    /// Whether all ranks make it together.
-    #[inline]
-    pub(crate) fn is_collective(self) -> bool {
-        !matches!(self, What::Send | What::Receive)
-    }
-
     /// The collective's name in the library, where it is one.
     pub(crate) fn collective(self) -> Option<&'static str> {
         Some(match self {

@@ -3,6 +3,7 @@
 
 use crate::comm::custom::{Buffer, Custom};
 use crate::comm::error::Refusal;
+use crate::comm::op::OpId;
 use crate::comm::request::{Counts, Request, What};
 use crate::comm::{Op, View, ViewMut};
 use coll_base::DType;
@@ -21,8 +22,7 @@ pub(crate) struct Key {
     pub(crate) root: u32,
     /// Tells equal calls of one group apart, which run at the same time.
     pub(crate) copy: u32,
-    /// See [`Op::id`]; 0 without one.
-    pub(crate) op: u64,
+    pub(crate) op: OpId,
     /// Elements of a block.
     pub(crate) count: u64,
     /// The custom schedule's number; 0 for the library's.
@@ -94,7 +94,7 @@ impl<'a> Request<'a> {
             unequal,
             root: self.root,
             copy: 0,
-            op: self.op.as_ref().map_or(0, Op::id),
+            op: self.op.as_ref().map_or(OpId::None, Op::id),
             count,
             custom: self.custom.as_ref().map_or(0, |(custom, _)| custom.id()),
         };
@@ -146,7 +146,12 @@ impl<'a> Request<'a> {
             What::Reduce => {
                 let count = self.read("the input")?;
                 if rank == self.root {
-                    same("the output", self.written("the output")?, count, "as many as the input")?;
+                    same(
+                        "the output",
+                        self.written("the output")?,
+                        count,
+                        format_args!("as many as the input"),
+                    )?;
                 }
                 even(count)
             }
@@ -172,7 +177,7 @@ impl<'a> Request<'a> {
     fn alike(&self) -> Result<u64, Refusal> {
         let count = self.written("the output")?;
         if !self.in_place {
-            same("the output", count, self.read("the input")?, "as many as the input")?;
+            same("the output", count, self.read("the input")?, format_args!("as many as the input"))?;
         }
         Ok(count)
     }
@@ -200,7 +205,7 @@ impl<'a> Request<'a> {
             }
             (_, Some(all)) => {
                 let due = own.checked_mul(n).ok_or_else(|| too_many(own, n))?;
-                same(name, all, due, &format!("{own} for each of {n} ranks"))?;
+                same(name, all, due, format_args!("{own} for each of {n} ranks"))?;
                 Ok(Sizes { count: own, own, unequal: false })
             }
             (_, None) => Ok(Sizes { count: own, own, unequal: false }),
@@ -232,14 +237,14 @@ impl<'a> Request<'a> {
             None => return Err(Refusal::Here(uneven(name, all, n))),
         };
         let due = own.checked_mul(n).ok_or_else(|| too_many(own, n))?;
-        same(name, all, due, &format!("{own} for each of {n} ranks"))?;
+        same(name, all, due, format_args!("{own} for each of {n} ranks"))?;
         Ok(Sizes { count: own, own, unequal: false })
     }
 
     fn exchanged_sizes(&self, rank: u32, n: u64) -> Result<Sizes, Refusal> {
         let (input, output) = (self.read("the input")?, self.written("the output")?);
         let Counts::Pairs { send, receive } = self.counts else {
-            same("the output", output, input, "as many as the input")?;
+            same("the output", output, input, format_args!("as many as the input"))?;
             if !input.is_multiple_of(n) {
                 return Err(Refusal::Here(uneven("the input", input, n)));
             }
@@ -321,13 +326,13 @@ fn check_counts(name: &str, all: u64, counts: &[usize], rank: u32, own: u64, n: 
     }
     let sum = counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count as u64));
     let Some(due) = sum else { return Err(Refusal::Here("the counts add up to more than 2^64".into())) };
-    same(name, all, due, "what the counts add up to")?;
+    same(name, all, due, format_args!("what the counts add up to"))?;
     let listed = counts[rank as usize] as u64;
-    same("this rank's block", own, listed, "what its count says")
+    same("this rank's block", own, listed, format_args!("what its count says"))
 }
 
 #[inline]
-fn same(name: &str, found: u64, due: u64, why: &str) -> Result<(), Refusal> {
+fn same(name: &str, found: u64, due: u64, why: std::fmt::Arguments<'_>) -> Result<(), Refusal> {
     if found == due {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! New communicators out of an old one.
 
-use crate::comm::builder::open;
+use crate::comm::builder::{Settings, open};
 use crate::comm::engine::Engine;
-use crate::comm::meeting::{Host, Meeting, Via};
+use crate::comm::wires::{Host, Meeting};
 use crate::comm::{CommError, Communicator};
 use coll_tcp::{Rendezvous, Token};
 use serde::{Deserialize, Serialize};
@@ -106,15 +106,10 @@ impl Engine {
             }
         };
         let job = format!("{}/{}", self.wires.meeting().job, self.splits);
-        let name = format!("{}/{}.{}", self.name, self.splits, color.unwrap_or(0));
-        // Threads' links are made together, which ranks that meet again cannot; but they share a machine.
-        let via = match self.wires.meeting().via {
-            Via::Threads => Via::Auto,
-            via => via,
-        };
-        let meeting =
-            Meeting { rank, world, address, token, job, time_limit: self.limit, via, threads: None };
-        open(meeting, host, name, self.record.capacity()).map(Some)
+        let name = format!("{}/{}.{}", self.settings.name, self.splits, color.unwrap_or(0));
+        let via = self.wires.meeting().via;
+        let meeting = Meeting { rank, world, address, token, job, time_limit: self.limit, via };
+        open(meeting, host, None, Settings { name, ..self.settings.clone() }).map(Some)
     }
 
     /// A rendezvous for a new communicator, where the others can reach it.

@@ -1,11 +1,12 @@
 //! Proved plans of this process, shared by its communicators: ranks that are threads prove each schedule once.
 
 use crate::comm::error::Refusal;
+use crate::select::Candidate;
 use crate::{Options, Outcome, RankOutcome, Source, compile_rank, prove};
 use coll_plan::Plan;
 use coll_sema::Instance;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Up to so many ranks the whole plan is made and proved: that takes milliseconds.
 pub(crate) const WHOLE_RANKS_MAX: u32 = 64;
@@ -21,7 +22,7 @@ const KEPT_MAX: usize = 256;
 pub(crate) struct Stored {
     /// The whole, or the rank's slice of it.
     pub(crate) plan: Arc<Plan>,
-    /// The whole plan's hash, or the schedule's name and parameters where the whole was never made. Equal on all ranks.
+    /// What all ranks' slices have in common, however they were made: a hash.
     pub(crate) identity: Arc<str>,
     /// Operands stay in rank order.
     pub(crate) ordered: bool,
@@ -47,47 +48,37 @@ impl From<NoPlan> for Refusal {
 
 #[derive(PartialEq, Eq, Hash)]
 struct Name {
-    collective: String,
-    schedule: String,
+    candidate: String,
     ranks: u32,
     root: u32,
 }
 
 static KEPT: Mutex<Option<HashMap<Name, Stored>>> = Mutex::new(None);
 
-/// The plan of a library schedule, with its parameters as they are declared.
-pub(crate) fn library(
-    collective: &str,
-    schedule: &str,
-    ranks: u32,
-    root: u32,
-    rank: u32,
-    must_be_ordered: bool,
-) -> Result<Stored, NoPlan> {
-    let name = Name { collective: collective.into(), schedule: schedule.into(), ranks, root };
-    let whole = ranks <= WHOLE_RANKS_MAX || must_be_ordered;
-    if whole {
-        let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(stored) = kept.as_ref().and_then(|kept| kept.get(&name)) {
-            return Ok(stored.clone());
-        }
+/// The plan of a library schedule.
+pub(crate) fn library(candidate: &Candidate, ranks: u32, root: u32, rank: u32) -> Result<Stored, NoPlan> {
+    let instance = Instance { ranks, root, params: candidate.params.clone() };
+    if ranks > WHOLE_RANKS_MAX {
+        let source = candidate.source();
+        return one_rank(&source, candidate.index(&source), &instance, rank);
     }
-    let source = Source::builtin(collective, schedule)
-        .ok_or_else(|| NoPlan::DoesNotApply(format!("the library has no {collective}.{schedule}")))?;
-    let at = source.schedules().iter().position(|info| info.name == schedule);
-    let at = at.ok_or_else(|| NoPlan::Wrong(format!("its file does not declare `{schedule}`")))?;
-    let instance = Instance { ranks, root, params: Vec::new() };
-    if !whole {
-        return one_rank(&source, at, &instance, rank);
+    let name = Name { candidate: candidate.to_string(), ranks, root };
+    if let Some(stored) = kept().as_ref().and_then(|kept| kept.get(&name)) {
+        return Ok(stored.clone());
     }
-    let stored = proved(&source, at, &instance)?;
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let source = candidate.source();
+    let stored = proved(&source, candidate.index(&source), &instance)?;
+    let mut kept = kept();
     let kept = kept.get_or_insert_default();
     if kept.len() >= KEPT_MAX {
         kept.clear();
     }
     kept.insert(name, stored.clone());
     Ok(stored)
+}
+
+fn kept() -> MutexGuard<'static, Option<HashMap<Name, Stored>>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Proves a schedule and its plan.

@@ -1,94 +1,167 @@
-//! How a communicator's ranks reach each other: the one file that knows transports by name. Ranks of one machine share
-//! memory, others are connected over TCP, and both may serve one plan; a rank's control connection, over which it hears of
-//! failures and exchanges what is small, is TCP always.
+//! How a communicator's ranks reach each other: the one file that knows a transport by name.
+//!
+//! Ranks that share memory, as threads of a process or processes of a machine, pass messages through it; the others over
+//! TCP. Every rank of a world of several has a control connection as well, by which ranks meet, exchange small blobs, and
+//! hear that one of them has given up or is gone, whatever their messages go by.
 
-use crate::comm::meeting::{Host, Meeting, Via};
-use crate::comm::words::CallWords;
+use coll_cost::Layout;
 use coll_exec::{Fault, Field, FrameFault, Interest, Link, RunOptions, Transport};
-use coll_shm::{CHANNELS_MAX, ShmTransport};
-use coll_tcp::{ConnectError, JoinOptions, StartError, TcpTransport, Token};
-use std::sync::Arc;
+use coll_shm::ShmTransport;
+use coll_tcp::{Call, ConnectError, JoinOptions, Rendezvous, StartError, TcpTransport, Token, Watch};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The channel of messages between two ranks, apart from those of collectives, so that a message that nobody has asked for
 /// yet is in no collective's way: the last that shared memory has.
-pub(crate) const MESSAGE_CHANNEL: u32 = CHANNELS_MAX - 1;
+pub(crate) const MESSAGE_CHANNEL: u32 = coll_shm::CHANNELS_MAX - 1;
 
-/// For so long a rank waits in shared memory before it asks what the others are doing.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a rank waits in shared memory before it asks whether the others are in the same call.
+const ASK_AFTER: Duration = Duration::from_secs(1);
 
-/// A rank that waits for links of both kinds looks at those in shared memory so often.
-const GLANCE: Duration = Duration::from_micros(50);
-
-/// A peer that is gone may have told why: its word comes by another way, and is waited for so long.
+/// A rank that is gone from shared memory may have said why by another way: that word is awaited so long.
 const GRACE: Duration = Duration::from_millis(400);
+
+/// A rank that waits for both ways gives its core away so often, then sleeps so long between looks.
+const MIXED_YIELDS: u32 = 200;
+const MIXED_NAP: Duration = Duration::from_micros(100);
+
+/// How ranks may reach each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// Shared memory between those that share it, TCP between others.
+    #[default]
+    Fastest,
+    /// Shared memory between all; ranks that do not share any are an error.
+    Shm,
+    /// TCP between all.
+    Tcp,
+}
+
+/// What a rank must know to reach the others.
+#[derive(Clone, Debug)]
+pub(crate) struct Meeting {
+    pub(crate) rank: u32,
+    pub(crate) world: u32,
+    /// `host:port`
+    pub(crate) address: String,
+    pub(crate) token: String,
+    pub(crate) job: String,
+    pub(crate) time_limit: Duration,
+    pub(crate) via: Via,
+}
+
+/// A rendezvous that runs as long as anybody holds it. Nobody locks it: a lock makes it one that threads may share.
+pub(crate) type Host = Arc<Mutex<Rendezvous>>;
 
 /// A rank's connections.
 #[derive(Debug)]
 pub(crate) struct Wires {
+    /// None only while it is dropped.
     tcp: Option<TcpTransport>,
+    watch: Watch,
     shm: Option<ShmTransport>,
+    /// By rank: reached through shared memory.
+    near: Box<[bool]>,
     reach: Reach,
     meeting: Meeting,
-    /// Interests apart by kind, kept so that waiting allocates nothing.
-    near: Vec<Interest>,
-    far: Vec<Interest>,
+    layout: Layout,
+    limit: Duration,
+    /// Whether anything moved since this rank last ran out of patience.
+    moved: bool,
+    /// How long it has waited since anything moved: for shared memory alone in whole spells, for both ways by the clock.
+    waited: Duration,
+    idle_since: Option<Instant>,
+    yields: u32,
+    /// Kept from one wait to the next, so that waiting allocates nothing.
+    near_interests: Vec<Interest>,
     /// Held by the rank that hosts it, as long as its connections.
     _host: Option<Host>,
 }
 
-/// Which peers share memory with this rank.
+/// Which peers are reached through shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    None,
-    Some,
-    All,
+    AllNear,
+    AllFar,
+    Mixed,
+}
+
+/// What ranks tell each other of their machines once they have met.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+struct Machine {
+    cores: u32,
+    near: u32,
 }
 
 impl Wires {
-    /// Meets the others, and finds out which of them share memory with this rank.
-    pub(crate) fn join(mut meeting: Meeting, host: Option<Host>) -> Result<Wires, StartError> {
-        let mut options = JoinOptions::new(meeting.rank, meeting.world, meeting.address.clone());
+    /// Meets the others. `threads` is the shared memory of ranks that are threads of one process.
+    pub(crate) fn join(
+        meeting: Meeting,
+        host: Option<Host>,
+        threads: Option<ShmTransport>,
+    ) -> Result<Wires, WiresError> {
+        let (rank, world) = (meeting.rank, meeting.world);
+        let mut options = JoinOptions::new(rank, world, meeting.address.clone());
         options.token = Token::from(meeting.token.clone());
         options.job = meeting.job.clone();
         options.time_limit = meeting.time_limit;
-        options.fingerprint = vec![("transport".to_string(), meeting.via.name().to_string())];
         let mut tcp = coll_tcp::join(options)?;
-        let mut shm = match (&meeting.via, meeting.threads.take()) {
-            (_, Some(threads)) => Some(threads),
-            (Via::Auto | Via::Shm, None) if meeting.world > 1 => {
-                let mut exchange = |blob: Vec<u8>| tcp.exchange(blob);
-                let joined = coll_shm::processes::join(
-                    meeting.rank,
-                    meeting.world,
-                    &mut exchange,
-                    &Default::default(),
-                );
-                Some(joined.map_err(|fault| StartError::Options { detail: fault.to_string() })?)
+        let watch = tcp.watch();
+        let of_threads = threads.is_some();
+        let mut shm = match (threads, meeting.via) {
+            (Some(threads), _) => Some(threads),
+            (None, Via::Fastest | Via::Shm) if world > 1 => {
+                let mut exchange = |blob| tcp.exchange(blob);
+                Some(coll_shm::processes::join(rank, world, &mut exchange, &coll_shm::Options::default())?)
             }
-            _ => None,
+            (None, _) => None,
         };
         if let Some(shm) = &mut shm {
-            shm.set_watch(Arc::new(Ears(tcp.watch())));
+            shm.set_watch(Arc::new(Watched(watch.clone())));
         }
-        let unreached = shm.as_ref().map_or(meeting.world - 1, |shm| shm.unreached().count() as u32);
-        if let Some(peer) = shm.as_ref().and_then(|shm| shm.unreached().next())
-            && meeting.via == Via::Shm
-        {
-            let detail = format!(
-                "rank {} cannot share memory with rank {peer}: are they processes of one machine and user?",
-                meeting.rank
-            );
-            tcp.abort(&detail);
-            return Err(StartError::Options { detail });
+        if let (Via::Shm, Some(peer)) = (meeting.via, shm.as_ref().and_then(|shm| shm.unreached().next())) {
+            let apart = WiresError::Apart { rank, peer };
+            tcp.abort(&apart.to_string());
+            return Err(apart);
         }
-        tcp.set_local_ranks(meeting.world - unreached);
-        let reach = match unreached {
-            _ if shm.is_none() => Reach::None,
-            0 => Reach::All,
-            _ => Reach::Some,
+        let near: Box<[bool]> =
+            (0..world).map(|peer| shm.as_ref().is_some_and(|shm| shm.reaches(peer))).collect();
+        let reached = near.iter().filter(|&&near| near).count() as u32;
+        let reach = match reached {
+            0 => Reach::AllFar,
+            _ if reached + 1 == world => Reach::AllNear,
+            _ => Reach::Mixed,
         };
-        Ok(Wires { tcp: Some(tcp), shm, reach, meeting, near: Vec::new(), far: Vec::new(), _host: host })
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let layout = match of_threads || world == 1 {
+            true => Layout::one_host(cores),
+            false => agree(&mut tcp, &Machine { cores, near: reached + 1 }, world)?,
+        };
+        if meeting.via != Via::Tcp {
+            tcp.set_local_ranks(reached + 1);
+        }
+        let limit = meeting.time_limit;
+        log::debug!(
+            "rank {rank} of {world}: {reached} of {} peers through shared memory",
+            world.saturating_sub(1)
+        );
+        Ok(Wires {
+            tcp: Some(tcp),
+            watch,
+            shm,
+            near,
+            reach,
+            meeting,
+            layout,
+            limit,
+            moved: false,
+            waited: Duration::ZERO,
+            idle_since: None,
+            yields: 0,
+            near_interests: Vec::new(),
+            _host: host,
+        })
     }
 
     /// Where and how this rank met the others.
@@ -96,53 +169,83 @@ impl Wires {
         &self.meeting
     }
 
-    /// The transport whose costs count: that of the slowest links.
-    pub(crate) fn transport(&self) -> &'static str {
-        match self.reach {
-            Reach::All => self.meeting.via.near_name(),
-            Reach::None | Reach::Some => "tcp",
-        }
+    /// The name under which constants of the cost model are kept, and where the ranks are. The same on every rank.
+    pub(crate) fn place(&self) -> (&'static str, Layout) {
+        let one_host = self.layout.ranks_per_host >= self.meeting.world;
+        let transport = match (self.meeting.via, self.reach, one_host) {
+            (Via::Fastest | Via::Shm, Reach::AllNear, true) => "shm",
+            _ => "tcp",
+        };
+        (transport, self.layout)
     }
 
     /// Makes links that an operation will use, if they are not there, within `limit`. Both ends do so at the same operation.
     pub(crate) fn connect(&mut self, links: &[Link], limit: Duration) -> Result<(), Fault> {
-        self.tcp_mut().begin(limit);
-        let (near, far): (Vec<Link>, Vec<Link>) = links.iter().partition(|link| self.is_near(**link));
+        let near = |link: &Link| self.near.get(link.peer as usize).copied().unwrap_or(false);
+        let (through_memory, far): (Vec<Link>, Vec<Link>) = links.iter().partition(|link| near(link));
         if let Some(shm) = &mut self.shm {
-            shm.connect(near)?;
+            shm.connect(through_memory)?;
         }
-        self.near.reserve(links.len());
-        self.far.reserve(links.len());
+        if far.is_empty() {
+            return Ok(());
+        }
+        self.tcp_mut().begin(limit);
         self.tcp_mut().connect(&far).map_err(|error| match error {
             ConnectError::Fault(fault) => fault,
-            error => Fault::Aborted { origin: self.meeting.rank, reason: error.to_string() },
+            other => Fault::Aborted { origin: self.meeting.rank, reason: other.to_string() },
         })
     }
 
-    /// Begins an operation that fails once nothing has moved for `limit`. Says how its frames are marked. Collective
-    /// operations are numbered alike on all ranks, and compared where ranks stall; messages are not.
+    /// Begins an operation that fails once nothing has moved for `limit`. Says how its frames are marked. `counted` tells
+    /// operations of all ranks, whose calls can be compared by number, from those of two.
     #[inline]
     pub(crate) fn begin(
         &mut self,
         limit: Duration,
         operation: u64,
-        call: &CallWords,
-        collective: bool,
+        call: &Arc<Call>,
+        counted: bool,
     ) -> RunOptions {
+        self.limit = limit;
+        self.waited = Duration::ZERO;
+        self.idle_since = None;
         if let Some(shm) = &mut self.shm {
-            shm.begin(limit);
+            shm.begin(limit.min(ASK_AFTER));
         }
-        match collective {
-            true => self.tcp_mut().begin_call(limit, operation, &call.call),
-            false => self.tcp_mut().begin(limit),
+        let tcp = self.tcp_mut();
+        match counted {
+            true => tcp.begin_call(limit, operation, call),
+            false => tcp.begin(limit),
         }
-        RunOptions { generation: 0, operation, fingerprint: call.call.fingerprint }
+        RunOptions { generation: 0, operation, fingerprint: call.fingerprint }
     }
 
-    /// The operation is over.
+    /// Ends an operation: what others wait for from here on, this rank has not begun.
     #[inline]
     pub(crate) fn end(&mut self) {
         self.tcp_mut().end_call();
+    }
+
+    /// A fault in better words, if other ranks know more: both calls where ranks make different ones, and why a rank is gone.
+    /// Takes under a second.
+    pub(crate) fn explain(&mut self, fault: Fault) -> Fault {
+        match &fault {
+            Fault::Mismatch { peer, .. } | Fault::Frame { peer, .. } => {
+                let peer = *peer;
+                self.tcp_mut().explain_mismatch(peer).unwrap_or(fault)
+            }
+            Fault::PeerLost { .. } if self.meeting.world > 1 => {
+                let began = Instant::now();
+                while began.elapsed() < GRACE {
+                    if let Some(better) = self.watch.fault() {
+                        return better;
+                    }
+                    thread::sleep(Duration::from_millis(2));
+                }
+                fault
+            }
+            _ => fault,
+        }
     }
 
     /// Gives a small blob to every rank and takes one of each, by rank. Every rank must come.
@@ -151,36 +254,12 @@ impl Wires {
         self.tcp_mut().exchange(blob)
     }
 
-    /// Tells every rank that this one gives up. The reason that came first, if another's did.
-    pub(crate) fn abort(&mut self, reason: &str) -> Option<Fault> {
-        let earlier = self.tcp_mut().abort(reason);
-        let told = self.shm.as_mut().and_then(|shm| shm.abort(reason));
-        earlier.or(told)
-    }
-
-    /// What is behind a fault: where a peer makes another call, both calls in words.
-    pub(crate) fn explain(&mut self, fault: Fault) -> Fault {
-        match other_call(&fault) {
-            Some(peer) => self.tcp_mut().explain_mismatch(peer).unwrap_or(fault),
-            None => fault,
+    /// Tells every rank that this one gives up.
+    pub(crate) fn abort(&mut self, reason: &str) {
+        self.tcp_mut().abort(reason);
+        if let Some(shm) = &mut self.shm {
+            shm.abort(reason);
         }
-    }
-
-    #[inline]
-    fn is_near(&self, link: Link) -> bool {
-        match self.reach {
-            Reach::None => false,
-            Reach::All => link.channel < CHANNELS_MAX,
-            Reach::Some => {
-                link.channel < CHANNELS_MAX && self.shm.as_ref().is_some_and(|shm| shm.reaches(link.peer))
-            }
-        }
-    }
-
-    /// The transport of links in shared memory; there is one where a link is near.
-    #[inline]
-    fn shm_mut(&mut self) -> &mut ShmTransport {
-        self.shm.as_mut().expect("invariant: a near link has one")
     }
 
     #[inline]
@@ -188,90 +267,110 @@ impl Wires {
         self.tcp.as_mut().expect("invariant: taken only when dropped")
     }
 
-    /// Waits in shared memory; when that takes long, looks at what the other ranks say.
+    /// The shared memory, if a link goes through it.
     #[inline]
-    fn wait_near(&mut self, interests: &[Interest]) -> Result<(), Fault> {
-        match self.shm_mut().wait_for(interests, PATIENCE) {
-            Ok(true) => Ok(()),
-            Ok(false) => self.wait_long(interests),
-            Err(fault) => Err(self.reason(fault)),
-        }
-    }
-
-    #[cold]
-    fn wait_long(&mut self, interests: &[Interest]) -> Result<(), Fault> {
-        loop {
-            let began = Instant::now();
-            let ready = self.shm_mut().wait_for(interests, PATIENCE);
-            match ready {
-                Ok(true) => return Ok(()),
-                Ok(false) => {
-                    let peers = interests.iter().map(|interest| interest.link.peer);
-                    self.tcp_mut().waited(began.elapsed(), peers)?;
-                }
-                Err(Fault::TimedOut { .. }) => {
-                    let peers = interests.iter().map(|interest| interest.link.peer);
-                    return Err(self.tcp_mut().explain_timeout(peers));
-                }
-                Err(fault) => return Err(self.reason(fault)),
-            }
-        }
-    }
-
-    /// A lost peer's own reason, if it comes soon.
-    #[cold]
-    fn reason(&mut self, fault: Fault) -> Fault {
-        if !matches!(fault, Fault::PeerLost { .. }) {
-            return fault;
-        }
-        let (watch, began) = (self.tcp_mut().watch(), Instant::now());
-        while began.elapsed() < GRACE {
-            if let Some(reason) = watch.fault() {
-                return reason;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        fault
-    }
-
-    /// Waits for links of both kinds by turns.
-    #[cold]
-    fn wait_mixed(&mut self, interests: &[Interest]) -> Result<(), Fault> {
-        self.near.clear();
-        self.far.clear();
-        for &interest in interests {
-            if self.is_near(interest.link) { self.near.push(interest) } else { self.far.push(interest) }
-        }
-        let (near, far) = (std::mem::take(&mut self.near), std::mem::take(&mut self.far));
-        let outcome = match (near.is_empty(), far.is_empty()) {
-            (_, true) => self.wait_near(&near),
-            (true, _) => self.tcp_mut().wait(&far),
-            _ => self.alternate(&near, &far),
+    fn near(&mut self, link: Link) -> Option<&mut ShmTransport> {
+        let near = match self.reach {
+            Reach::AllNear => true,
+            Reach::AllFar => false,
+            Reach::Mixed => self.near.get(link.peer as usize).copied().unwrap_or(false),
         };
-        (self.near, self.far) = (near, far);
-        outcome
+        if near { self.shm.as_mut() } else { None }
     }
 
-    fn alternate(&mut self, near: &[Interest], far: &[Interest]) -> Result<(), Fault> {
-        loop {
-            match self.shm_mut().poll_ready(near) {
-                Ok(true) => return Ok(()),
-                Ok(false) => {}
-                Err(fault) => return Err(self.reason(fault)),
-            }
-            if self.tcp_mut().wait_for(far, GLANCE)? {
-                return Ok(());
-            }
+    /// What shared memory said when this rank waited for it alone. After the first spell without a move it is asked whether
+    /// the ranks are in the same call; when time is up, who is late.
+    #[cold]
+    fn impatient(&mut self, spell: Fault, interests: &[Interest]) -> Result<(), Fault> {
+        let Fault::TimedOut { limit_s } = spell else { return Err(spell) };
+        if std::mem::take(&mut self.moved) {
+            self.waited = Duration::ZERO;
         }
+        let first = self.waited.is_zero();
+        self.waited += Duration::from_secs_f64(limit_s);
+        let left = self.limit.saturating_sub(self.waited);
+        let peers = interests.iter().map(|interest| interest.link.peer);
+        if left.is_zero() {
+            return Err(self.tcp_mut().explain_timeout(peers));
+        }
+        if first
+            && let Some(peer) = peers.into_iter().next()
+            && let Some(fault) = self.tcp_mut().explain_mismatch(peer)
+        {
+            return Err(fault);
+        }
+        if let Some(shm) = &mut self.shm {
+            shm.begin(left);
+        }
+        Ok(())
+    }
+
+    /// Waits for some links of either kind: looks, gives its core away, naps.
+    fn wait_for_both(&mut self, interests: &[Interest]) -> Result<(), Fault> {
+        let now = Instant::now();
+        if std::mem::take(&mut self.moved) || self.idle_since.is_none() {
+            (self.idle_since, self.yields) = (Some(now), 0);
+        }
+        let idle = self.idle_since.map_or(Duration::ZERO, |since| now - since);
+        if let Some(fault) = self.watch.fault() {
+            return Err(fault);
+        }
+        if idle >= self.limit {
+            let peers = interests.iter().map(|interest| interest.link.peer);
+            return Err(self.tcp_mut().explain_timeout(peers));
+        }
+        self.near_interests.clear();
+        let near = |interest: &&Interest| self.near[interest.link.peer as usize];
+        self.near_interests.extend(interests.iter().filter(near));
+        if let Some(shm) = &mut self.shm
+            && shm.poll_ready(&self.near_interests)?
+        {
+            return Ok(());
+        }
+        // Sockets are asked by the executor itself when this returns.
+        if self.yields < MIXED_YIELDS {
+            self.yields += 1;
+            thread::yield_now();
+        } else {
+            thread::sleep(MIXED_NAP);
+        }
+        Ok(())
     }
 }
 
-/// The control connection's news, for those who wait in shared memory.
-struct Ears(coll_tcp::Watch);
+/// Where the ranks are, as all find alike.
+fn agree(tcp: &mut TcpTransport, mine: &Machine, world: u32) -> Result<Layout, WiresError> {
+    let blob = serde_json::to_vec(mine).expect("invariant: numbers serialise");
+    let blobs = tcp.exchange(blob)?;
+    let machines: Result<Vec<Machine>, _> = blobs.iter().map(|blob| serde_json::from_slice(blob)).collect();
+    let machines = machines.map_err(|error| WiresError::Garbled(error.to_string()))?;
+    let cores = machines.iter().map(|machine| machine.cores).min().unwrap_or(1);
+    let together = machines.iter().map(|machine| machine.near).max().unwrap_or(1);
+    Ok(match together >= world || machines.iter().all(|machine| machine.near == 1) {
+        true => Layout::one_host(cores),
+        false => Layout { ranks_per_host: together.max(1), cores: cores.max(1) },
+    })
+}
 
-impl coll_shm::Watch for Ears {
+/// Why ranks could not be connected.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WiresError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("rank {rank} shares no memory with rank {peer}: are they processes of one machine and one user?")]
+    Apart { rank: u32, peer: u32 },
+    #[error("the ranks met, and then: {0}")]
+    Fault(#[from] Fault),
+    #[error("a rank said what cannot be read ({0}); do all ranks run one release?")]
+    Garbled(String),
+}
+
+/// The control connection's news, for who sleeps in shared memory.
+struct Watched(Watch);
+
+impl coll_shm::Watch for Watched {
     fn fault(&self) -> Option<Fault> {
-        if self.0.has_failed() { self.0.fault() } else { None }
+        self.0.fault()
     }
 }
 
@@ -279,10 +378,7 @@ impl coll_shm::Watch for Ears {
 pub(crate) fn other_call(fault: &Fault) -> Option<u32> {
     match fault {
         Fault::Mismatch { peer, .. } => Some(*peer),
-        Fault::Frame {
-            peer,
-            fault: FrameFault::Field { field: Field::Generation | Field::Operation, .. },
-        } => Some(*peer),
+        Fault::Frame { peer, fault: FrameFault::Field { field: Field::Operation, .. } } => Some(*peer),
         _ => None,
     }
 }
@@ -290,33 +386,37 @@ pub(crate) fn other_call(fault: &Fault) -> Option<u32> {
 impl Transport for Wires {
     #[inline]
     fn try_send(&mut self, link: Link, parts: &[&[u8]]) -> Result<usize, Fault> {
-        match self.is_near(link) {
-            true => self.shm_mut().try_send(link, parts),
-            false => self.tcp_mut().try_send(link, parts),
-        }
+        let taken = match self.near(link) {
+            Some(shm) => shm.try_send(link, parts)?,
+            None => self.tcp_mut().try_send(link, parts)?,
+        };
+        self.moved |= taken > 0;
+        Ok(taken)
     }
 
     #[inline]
     fn try_recv(&mut self, link: Link, into: &mut [u8]) -> Result<usize, Fault> {
-        match self.is_near(link) {
-            true => self.shm_mut().try_recv(link, into),
-            false => self.tcp_mut().try_recv(link, into),
-        }
+        let got = match self.near(link) {
+            Some(shm) => shm.try_recv(link, into)?,
+            None => self.tcp_mut().try_recv(link, into)?,
+        };
+        self.moved |= got > 0;
+        Ok(got)
     }
 
     #[inline]
     fn peek(&mut self, link: Link) -> Result<Option<&[u8]>, Fault> {
-        match self.is_near(link) {
-            true => self.shm_mut().peek(link),
-            false => self.tcp_mut().peek(link),
+        match self.near(link) {
+            Some(shm) => shm.peek(link),
+            None => Ok(None),
         }
     }
 
     #[inline]
     fn consume(&mut self, link: Link, bytes: usize) {
-        match self.is_near(link) {
-            true => self.shm_mut().consume(link, bytes),
-            false => self.tcp_mut().consume(link, bytes),
+        self.moved = true;
+        if let Some(shm) = self.near(link) {
+            shm.consume(link, bytes);
         }
     }
 
@@ -329,12 +429,22 @@ impl Transport for Wires {
 
     #[inline]
     fn wait(&mut self, interests: &[Interest]) -> Result<(), Fault> {
-        match self.reach {
-            Reach::None => self.tcp_mut().wait(interests),
-            Reach::All if interests.iter().all(|interest| interest.link.channel < CHANNELS_MAX) => {
-                self.wait_near(interests)
+        let (mut near, mut far) = (self.reach == Reach::AllNear, self.reach == Reach::AllFar);
+        if self.reach == Reach::Mixed {
+            for interest in interests {
+                match self.near.get(interest.link.peer as usize) {
+                    Some(true) => near = true,
+                    _ => far = true,
+                }
             }
-            _ => self.wait_mixed(interests),
+        }
+        match (near, far, &mut self.shm) {
+            (true, false, Some(shm)) => match shm.wait(interests) {
+                Ok(()) => Ok(()),
+                Err(fault) => self.impatient(fault, interests),
+            },
+            (true, true, Some(_)) => self.wait_for_both(interests),
+            _ => self.tcp_mut().wait(interests),
         }
     }
 }
@@ -342,7 +452,7 @@ impl Transport for Wires {
 impl Drop for Wires {
     /// Leaves in good order; but a rank that panics is a death to the others. Waits a second at most.
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             return;
         }
         if let Some(shm) = self.shm.take() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// What is told of a call that is bound: made once, so that calling again allocates nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallWords {
-    /// What all ranks must have alike.
+    /// Equal on every rank that makes the same call.
     pub(crate) call: Arc<Call>,
     /// In one line, for messages of this rank.
     pub(crate) text: String,
@@ -23,6 +23,14 @@ pub(crate) struct CallWords {
 /// Counts that are shown; more are an ellipsis.
 const SHOWN_MAX: usize = 16;
 
+/// Of a plan's hash that is shown.
+const PLAN_CHARS: usize = 12;
+
+/// The first digits of a plan's hash, which may follow words.
+fn short(plan: &str) -> String {
+    plan.rsplit(' ').next().unwrap_or(plan).chars().take(PLAN_CHARS).collect()
+}
+
 impl CallWords {
     pub(crate) fn new(resolved: &Resolved<'_>, schedule: &str, plan: &str) -> CallWords {
         let key = &resolved.key;
@@ -33,13 +41,15 @@ impl CallWords {
         ];
         if let Some(op) = &resolved.op {
             words.push(("operator".to_string(), op.words()));
-            words.push(("operator's definition".to_string(), op.operator().definition()));
+            if let Some(definition) = op.definition() {
+                words.push(("operator's definition".to_string(), definition));
+            }
         }
         if key.what.has_root() {
             words.push(("root".to_string(), key.root.to_string()));
         }
         words.push(("schedule".to_string(), schedule.to_string()));
-        words.push(("plan".to_string(), plan.to_string()));
+        words.push(("plan".to_string(), short(plan)));
         let mut hasher = Sha256::new();
         for (field, value) in &words {
             hasher.update((field.len() as u64).to_le_bytes());
@@ -47,7 +57,8 @@ impl CallWords {
             hasher.update((value.len() as u64).to_le_bytes());
             hasher.update(value);
         }
-        // What is shown of many counts is cut short; what is compared is not.
+        // What is shown of plans and of many counts is cut short; what is compared is not.
+        hasher.update(plan);
         if let Counts::Shared(counts) = resolved.counts {
             counts.iter().for_each(|&count| hasher.update((count as u64).to_le_bytes()));
         }

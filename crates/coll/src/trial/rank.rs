@@ -179,6 +179,7 @@ fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> Join
         field("plan", &identity(plan)),
         field("dtype", &settings.dtype),
         field("count", &settings.elements),
+        field("counts of blocks", &shown(&settings.counts)),
         field("operator", &settings.operator.name()),
         field("operator's parameters", &settings.operator.values()),
         field("operator's definition", &settings.operator.definition()),
@@ -188,6 +189,18 @@ fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> Join
         field("seed", &settings.seed),
     ];
     options
+}
+
+/// `[3, 0, 7]`; of very many the first, and a hash of all.
+fn shown(counts: &[u64]) -> String {
+    const SHOWN_MAX: usize = 64;
+    if counts.len() <= SHOWN_MAX {
+        return format!("{counts:?}");
+    }
+    let hash = counts.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, count| {
+        (hash ^ count).wrapping_mul(0x0100_0000_01b3).rotate_left(29)
+    });
+    format!("{:?} and more, hash {hash:016x}", &counts[..SHOWN_MAX])
 }
 
 /// Nobody waits for longer than a year, whatever the settings say; what is no time is none.

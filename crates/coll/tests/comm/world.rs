@@ -1,6 +1,6 @@
 //! Ranks as threads, and inputs that tell rank and index.
 
-use coll::{CommError, Communicator};
+use coll::{CommError, Communicator, Via};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,23 @@ use std::time::{Duration, Instant};
 pub(crate) const LIMIT: Duration = Duration::from_secs(5);
 
 /// Runs `each` on every rank of a world and gives what they return, by rank.
+#[allow(dead_code, reason = "not every suite looks at what comes back")]
 pub(crate) fn world<R: Send + 'static>(
     ranks: u32,
     each: impl Fn(&mut Communicator) -> R + Clone + Send + 'static,
 ) -> Vec<R> {
-    let threads: Vec<_> = Communicator::local(ranks)
+    world_by(Via::Fastest, ranks, each)
+}
+
+/// Over what is named.
+pub(crate) fn world_by<R: Send + 'static>(
+    via: Via,
+    ranks: u32,
+    each: impl Fn(&mut Communicator) -> R + Clone + Send + 'static,
+) -> Vec<R> {
+    let threads: Vec<_> = Communicator::builder()
+        .via(via)
+        .local(ranks)
         .unwrap_or_else(|error| panic!("{error}"))
         .into_iter()
         .map(|mut comm| {
@@ -29,13 +41,15 @@ pub(crate) fn world<R: Send + 'static>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs `each`, which must not fail.
+/// Runs `each`, which must not fail, by every way that ranks reach each other.
 pub(crate) fn well(
     ranks: u32,
     each: impl Fn(&mut Communicator) -> Result<(), CommError> + Clone + Send + 'static,
 ) {
-    for result in world(ranks, each) {
-        result.unwrap_or_else(|error| panic!("{error}"));
+    for via in [Via::Fastest, Via::Tcp] {
+        for result in world_by(via, ranks, each.clone()) {
+            result.unwrap_or_else(|error| panic!("{via:?}: {error}"));
+        }
     }
 }
 
@@ -45,8 +59,18 @@ pub(crate) fn badly(
     ranks: u32,
     each: impl Fn(&mut Communicator) -> Result<(), CommError> + Clone + Send + 'static,
 ) -> Vec<String> {
+    badly_by(Via::Fastest, ranks, each)
+}
+
+/// Over what is named.
+#[allow(dead_code, reason = "not every suite has failures")]
+pub(crate) fn badly_by(
+    via: Via,
+    ranks: u32,
+    each: impl Fn(&mut Communicator) -> Result<(), CommError> + Clone + Send + 'static,
+) -> Vec<String> {
     let began = Instant::now();
-    let results = world(ranks, each);
+    let results = world_by(via, ranks, each);
     assert!(began.elapsed() < LIMIT + Duration::from_secs(5), "it took {:?}", began.elapsed());
     let message = |(rank, result): (usize, Result<(), CommError>)| {
         result.expect_err(&format!("rank {rank} finds nothing wrong")).to_string()

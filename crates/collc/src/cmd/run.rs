@@ -4,6 +4,7 @@
 //! rendezvous, starts one process a rank, hands each its part of the plan, and prints what they found. With `--rank` it
 //! is itself one rank of a job whose others are started elsewhere (`join`).
 
+mod counts;
 mod join;
 mod launch;
 mod operator;

@@ -1,5 +1,6 @@
 //! What is to be run: from the arguments to a proved plan, an operator and counts.
 
+use super::counts;
 use super::operator::{no_operator, operator, refuse_order};
 use crate::args::RunArgs;
 use crate::cmd::{choice, compile, target};
@@ -34,6 +35,8 @@ pub(crate) struct Prepared {
 /// What the target turned out to be.
 struct Found {
     plan: Plan,
+    /// Only blocks of equal length are served, as far as that is known.
+    equal_blocks_only: bool,
     operators: Vec<UserOperator>,
     remark: Option<String>,
 }
@@ -53,11 +56,10 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
     let reducer = operator.reducer(args.dtype).map_err(|error| Failure::unusable(error.to_string()))?;
     refuse_order(&found.plan, &operator)?;
     let contract = &found.plan.contract;
-    let elements = if contract.buffers.is_empty() { 0 } else { args.bytes.0 / args.dtype.size_bytes() };
-    refuse_unknown_counts(&found.plan, elements)?;
-    let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
+    let (elements, counts) = elements_and_counts(args, &found)?;
     check_memory(&found.plan, &counts, args.dtype.size_bytes().max(reducer.working_size_bytes()))?;
-    let bus_factor = found.plan.is_whole().then(|| {
+    // Bounds are shares of a buffer whose blocks are alike.
+    let bus_factor = (found.plan.is_whole() && args.counts.is_none()).then(|| {
         let bounds = coll_contract::bounds(contract);
         Fraction::to_f64(bounds.sent_max.max(bounds.received_max))
     });
@@ -86,6 +88,32 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         remark: found.remark,
         plan: found.plan,
     })
+}
+
+/// Elements of the sized buffer, and of each class.
+fn elements_and_counts(args: &RunArgs, found: &Found) -> Result<(u64, Vec<u64>), Failure> {
+    let contract = &found.plan.contract;
+    let Some(rows) = counts::given(args)? else {
+        let elements = if contract.buffers.is_empty() { 0 } else { args.bytes.0 / args.dtype.size_bytes() };
+        refuse_unknown_counts(&found.plan, elements)?;
+        let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
+        return Ok((elements, counts));
+    };
+    if found.equal_blocks_only && rows.differ() {
+        let name = &found.plan.name;
+        return Err(Failure::unusable(format!("{name} serves blocks of equal length alone"))
+            .help("take another schedule, or an operation's name: one that serves is chosen then"));
+    }
+    let counts = rows.by_class(&found.plan)?;
+    let all = |rank: u32| {
+        (0..contract.buffers.len() as u32).map(move |buffer| (rank, buffer)).map(|(rank, buffer)| {
+            let blocks = 0..contract.buffers[buffer as usize].blocks;
+            blocks.map(|block| u128::from(counts[contract.class(rank, buffer, block) as usize])).sum::<u128>()
+        })
+    };
+    let most = (0..found.plan.world()).flat_map(all).max().unwrap_or(0);
+    let too_many = |_| Failure::unusable(format!("a rank's buffer would have {most} elements"));
+    Ok((u64::try_from(most).map_err(too_many)?, counts))
 }
 
 /// Whether user operators are to be compiled; `COLLC_JIT=off` has them interpreted.
@@ -134,9 +162,9 @@ fn needed(ranks: Option<u32>) -> Result<u32, Failure> {
 }
 
 fn from_library(args: &RunArgs, ranks: u32) -> Result<Found, Failure> {
-    let name = match coll::canonical_operation(&args.target) {
+    let name = match counts::operation(&args.target) {
         None => args.target.clone(),
-        Some(operation) => return from_choice(args, operation, ranks),
+        Some((operation, _)) => return from_choice(args, operation, ranks),
     };
     refuse_constants(args)?;
     let source = target::open(&name)?;
@@ -149,12 +177,18 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
     let chooser = choice::chooser(args.constants.as_deref())?;
     // Ranks that are started one by one may be on unlike machines, and have to choose alike.
     let cores = if args.ranks.is_some() { choice::cores() } else { ranks };
+    let rows = counts::given(args)?;
+    let bytes = match &rows {
+        None => args.bytes.0,
+        Some(rows) => rows.elements().unwrap_or(u64::MAX).saturating_mul(args.dtype.size_bytes()),
+    };
     let question = Question {
+        unequal_blocks: rows.is_some_and(|rows| rows.differ()),
         root: root(args, ranks)?,
         dtype: args.dtype,
         transport: args.transport.name(),
         layout: Layout::one_host(cores),
-        ..Question::new(operation, ranks, args.bytes.0)
+        ..Question::new(operation, ranks, bytes)
     };
     let chosen = chooser.choose(&question).map_err(|error| Failure::unusable(error.to_string()))?.candidate;
     let mut params = chosen.params.clone();
@@ -162,8 +196,7 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
     params.extend(args.choice.define.iter().cloned());
     let found = from_source(args, &chosen.source(), Some(chosen.schedule), params, ranks)?;
     let remark = format!(
-        "{operation}: taking the library's {chosen}; `collc explain-choice {operation} {} --ranks {ranks}` says why",
-        args.bytes.0
+        "{operation}: taking the library's {chosen}; `collc explain-choice {operation} {bytes} --ranks {ranks}` says why"
     );
     Ok(Found { remark: Some(remark), ..found })
 }
@@ -192,7 +225,8 @@ fn from_source(
     let instance = Instance { ranks, root, params };
     let proved = compile::proved(source, schedule, &instance, &compile::options(&args.passes)?)?;
     let operators = source.module.operators().to_vec();
-    Ok(Found { plan: proved.plan, operators, remark: None })
+    let equal_blocks_only = proved.properties.equal_blocks_only.is_some();
+    Ok(Found { plan: proved.plan, equal_blocks_only, operators, remark: None })
 }
 
 fn root(args: &RunArgs, ranks: u32) -> Result<u32, Failure> {
@@ -234,7 +268,8 @@ fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, 
             "`-D` and `--schedule` are for schedules; a plan has its parameters set",
         ));
     }
-    Ok(Found { plan, operators: Vec::new(), remark: None })
+    // A plan does not say it; its messages would be found to differ in length.
+    Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark: None })
 }
 
 /// One rank's part runs on that rank, and says on which proof it rests.
@@ -295,18 +330,19 @@ fn judging_s(plan: &Plan, counts: &[u64]) -> f64 {
 
 /// Buffers that cannot exist are refused before a process is started.
 fn check_memory(plan: &Plan, counts: &[u64], element_size_bytes: u64) -> Result<(), Failure> {
-    let rank = plan.contract.only.unwrap_or(0);
-    let of = |buffer: usize| {
-        let blocks = 0..plan.contract.buffers[buffer].blocks;
+    let ranks = plan.contract.only.map_or(0..plan.world(), |rank| rank..rank + 1);
+    let of = |rank: u32| {
+        let buffers = plan.contract.buffers.iter().zip(0u32..);
+        let blocks = buffers.flat_map(|(buffer, at)| (0..buffer.blocks).map(move |block| (at, block)));
         blocks
-            .map(|block| u128::from(counts[plan.contract.class(rank, buffer as u32, block) as usize]))
+            .map(|(at, block)| u128::from(counts[plan.contract.class(rank, at, block) as usize]))
             .sum::<u128>()
     };
-    let elements: u128 = (0..plan.contract.buffers.len()).map(of).sum();
+    let elements: u128 = ranks.map(of).max().unwrap_or(0);
     let bytes = elements * u128::from(element_size_bytes);
     match i64::try_from(bytes) {
         Ok(_) => Ok(()),
         Err(_) => Err(Failure::unusable(format!("a rank would need {bytes} bytes of buffers"))
-            .help("give a smaller `--bytes`")),
+            .help("give a smaller size")),
     }
 }
