@@ -27,7 +27,7 @@ const PROBES: [(&str, bool); 6] = [
     ("alltoall.linear", false),
 ];
 /// At which sizes.
-const SIZES: [u64; 6] = [8, 1 << 10, 32 << 10, 256 << 10, 2 << 20, 32 << 20];
+const SIZES: [u64; 5] = [8, 1 << 10, 32 << 10, 1 << 20, 16 << 20];
 /// What lies in the second-level cache, and what does not lie in any.
 const NEAR_BYTES: usize = 256 << 10;
 const FAR_BYTES: usize = 96 << 20;
@@ -44,6 +44,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode, Failure> {
     let start = within_a_rank(start)?;
     let mut probes = Vec::new();
     for ranks in counts.iter().filter(|&ranks| ranks > 1) {
+        output::complain_raw(&format!("measuring on {ranks} ranks over {transport}\n"));
         probes.extend(measured(args, ranks, cores)?);
     }
     if probes.is_empty() {
@@ -136,11 +137,11 @@ fn settings(args: &TuneArgs, world: u32, cores: u32, cells: Vec<Cell>) -> Settin
             warmup: None,
             iters: None,
             target_s: args.target,
-            min_small: 20,
-            min_big: 5,
+            min_small: 10,
+            min_big: 3,
             max_iters: 2000,
             gate_s: 0.0,
-            retries: 1,
+            retries: 0,
         },
         check: true,
         time_limit_s: args.timeout,

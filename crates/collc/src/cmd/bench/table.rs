@@ -80,7 +80,7 @@ pub(super) fn foot(operation: &str, wrong: u64, busbw: &[f64]) -> String {
     let verdict = if wrong == 0 { "OK" } else { "FAILED" };
     let mean = busbw.iter().sum::<f64>() / busbw.len().max(1) as f64;
     format!(
-        "# Out of bounds values : {wrong} {verdict}\n# Avg bus bandwidth    : {mean} \n#\n# Collective test concluded: {operation}\n"
+        "# Out of bounds values : {wrong} {verdict}\n# Avg bus bandwidth    : {mean:.4} \n#\n# Collective test concluded: {operation}\n"
     )
 }
 
