@@ -19,7 +19,7 @@ const EXIT_CODES: &str = "Exit codes: 0 all is well; 1 what was checked is wrong
 #[command(
     name = "collc",
     version,
-    after_help = EXIT_CODES,
+    after_help = format!("{}\n\n{EXIT_CODES}", crate::environment::help()),
     max_term_width = 100,
     subcommand_required = true,
     arg_required_else_help = true
