@@ -312,6 +312,7 @@ impl ShmTransport {
             }
             let left = self.limit.saturating_sub(now - idle_since);
             if left.is_zero() {
+                self.check(interests)?;
                 return Err(Fault::TimedOut { limit_s: self.limit.as_secs_f64() });
             }
             let patient = patience.saturating_sub(now - began);

@@ -6,6 +6,7 @@
 use coll_exec::{Fault, HEADER_BYTES, Header, Interest, Link, Transport};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,8 @@ pub enum What {
     Drop,
     /// It is sent half a time limit late.
     Delay,
-    /// One bit of it is flipped: of its payload, or of its header if it has none. Frames carry no sum to check, so it is for
-    /// the judging of results to notice.
+    /// Its first bytes are inverted: of its payload, or of its header if it has none. Frames carry no sum to check, so it is
+    /// for the judging of results to notice.
     Corrupt,
     /// Its rank is killed in its stead.
     Kill,
@@ -60,6 +61,9 @@ impl FromStr for Mishap {
     }
 }
 
+/// As many bytes as the largest element has.
+const DAMAGED_BYTES: u64 = 16;
+
 /// One rank's mishaps, and how far its messages are.
 #[derive(Debug)]
 pub(super) struct Rehearsal {
@@ -71,14 +75,14 @@ pub(super) struct Rehearsal {
 }
 
 /// A link's message under way.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Stream {
     /// Bytes of it that are still to go.
     left: u64,
     /// They go nowhere.
     dropped: bool,
-    /// The place of the byte that is damaged, counted from where the stream is now.
-    damaged: Option<u64>,
+    /// The places of the bytes that are damaged, counted from where the stream is now.
+    damaged: Range<u64>,
 }
 
 impl Rehearsal {
@@ -140,8 +144,10 @@ impl<T: Transport> Rehearsed<'_, T> {
         match self.rehearsal.take(step) {
             None => {}
             Some(What::Drop) => stream.dropped = true,
-            Some(What::Corrupt) if payload_bytes == 0 => stream.damaged = Some(0),
-            Some(What::Corrupt) => stream.damaged = Some(header_bytes),
+            Some(What::Corrupt) if payload_bytes == 0 => stream.damaged = 0..DAMAGED_BYTES,
+            Some(What::Corrupt) => {
+                stream.damaged = header_bytes..header_bytes + payload_bytes.min(DAMAGED_BYTES)
+            }
             Some(What::Kill) => (self.kill)(),
             Some(What::Delay) => {
                 self.rehearsal.held = Some(Instant::now() + self.rehearsal.delay);
@@ -154,15 +160,16 @@ impl<T: Transport> Rehearsed<'_, T> {
 
     fn send(&mut self, link: Link, parts: &[&[u8]], stream: Stream) -> Result<usize, Fault> {
         let offered: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        match stream.damaged {
-            _ if stream.dropped => Ok(offered.min(stream.left) as usize),
-            Some(at) if at < offered => {
-                let mut bytes = parts.concat();
-                bytes[at as usize] ^= 1;
-                self.transport.try_send(link, &[&bytes])
-            }
-            _ => self.transport.try_send(link, parts),
+        let damaged = stream.damaged.start..stream.damaged.end.min(offered);
+        if stream.dropped {
+            return Ok(offered.min(stream.left) as usize);
         }
+        if damaged.is_empty() {
+            return self.transport.try_send(link, parts);
+        }
+        let mut bytes = parts.concat();
+        bytes[damaged.start as usize..damaged.end as usize].iter_mut().for_each(|byte| *byte ^= 0xff);
+        self.transport.try_send(link, &[&bytes])
     }
 }
 
@@ -172,11 +179,12 @@ impl<T: Transport> Transport for Rehearsed<'_, T> {
         {
             return Ok(0);
         }
-        let stream = self.rehearsal.streams.get(&link).copied().unwrap_or_default();
+        let stream = self.rehearsal.streams.get(&link).cloned().unwrap_or_default();
         let taken = self.send(link, parts, stream)?;
         if let Some(stream) = self.rehearsal.streams.get_mut(&link) {
             stream.left = stream.left.saturating_sub(taken as u64);
-            stream.damaged = stream.damaged.and_then(|at| at.checked_sub(taken as u64));
+            let Range { start, end } = stream.damaged;
+            stream.damaged = start.saturating_sub(taken as u64)..end.saturating_sub(taken as u64);
         }
         Ok(taken)
     }
@@ -276,7 +284,8 @@ mod tests {
             .filter(|(_, (a, b))| **a != *b)
             .map(|(at, _)| at)
             .collect();
-        assert_eq!(differing, [whole[0].len() + FIRST_HEADER_BYTES]);
+        let payload = whole[0].len() + FIRST_HEADER_BYTES;
+        assert_eq!(differing, Vec::from_iter(payload..payload + 9));
     }
 
     #[test]
