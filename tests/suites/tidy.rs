@@ -49,7 +49,7 @@ fn dependencies() -> BTreeMap<String, Vec<String>> {
 #[test]
 fn running_never_depends_on_compiling() {
     let dependencies = dependencies();
-    for runs in ["coll-exec", "coll-tcp", "coll-kernel", "coll-jit", "coll-plan"] {
+    for runs in ["coll-exec", "coll-shm", "coll-tcp", "coll-kernel", "coll-jit", "coll-plan"] {
         for compiles in ["coll-ir", "coll-sema", "coll-syntax", "coll-compile", "coll-check"] {
             assert!(!dependencies[runs].iter().any(|d| d == compiles), "{runs} depends on {compiles}");
         }

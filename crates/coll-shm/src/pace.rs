@@ -25,9 +25,9 @@ const PROBE_BYTES: usize = 2 << 10;
 /// One packet of so many is timed.
 const TIMED: u32 = 32;
 
-/// A line that takes longer than this to write, in nanoseconds, comes from afar: between the 5 to 12 of near cores and
-/// the 30 to 40 of far ones.
-const FAR_LINE_NS: f32 = 20.0;
+/// A line that takes longer than this to write, in nanoseconds, comes from afar: between the 2 to 7 of near cores and
+/// the 19 to 40 of far ones.
+const FAR_LINE_NS: f32 = 11.0;
 
 /// What a writer knows of how far its reader is.
 #[derive(Debug)]

@@ -17,6 +17,10 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+/// What the files are called, and how `/proc` shows that; only for people and for a first look.
+const NAME: &str = "coll-shm";
+const LINK: &str = "/memfd:coll-shm";
+
 /// An exchange of small blobs, one from every rank to every rank: takes this rank's and gives all, by rank.
 pub type Exchange<'a> = &'a mut dyn FnMut(Vec<u8>) -> Result<Vec<Vec<u8>>, Fault>;
 
@@ -108,7 +112,7 @@ impl Segment {
     /// This rank's own file, and what to tell of it.
     fn create(world: u32, ring_bytes: usize) -> io::Result<(Segment, Told)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = rustix::fs::memfd_create("coll-shm", flags)?;
+        let file = rustix::fs::memfd_create(NAME, flags)?;
         rustix::fs::ftruncate(&file, file_bytes(world, ring_bytes))?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let head = Head::shared(Block::mapped(file.as_fd(), 0, HEAD_BYTES)?);
@@ -133,7 +137,11 @@ impl Segment {
             return Err(refused());
         }
         let path = format!("/proc/{}/fd/{}", told.pid, told.fd);
-        // What a stranger's process has open under this number may be anything: no waiting, no terminal of its own.
+        // Where processes are numbered anew, this one is a stranger, and what it has open may be anything: to be looked
+        // at before it is opened, and then without waiting.
+        if !fs::read_link(&path)?.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()) {
+            return Err(refused());
+        }
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = rustix::fs::open(path, flags, Mode::empty())?;
         let sealed = rustix::fs::fcntl_get_seals(&file)?.contains(SealFlags::SHRINK);
