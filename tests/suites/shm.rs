@@ -11,7 +11,7 @@ use std::time::Duration;
 use support::{Call, Case, library_plan, seed};
 
 /// Operations in a row, without a barrier between them.
-const OPERATIONS: u64 = 3;
+const OPERATIONS: u64 = 2;
 
 /// Every rank on a thread of its own.
 fn run(
@@ -54,15 +54,9 @@ fn every_schedule_between_threads() {
         let mut world = threads::world_with(ranks, &options).expect("there is memory");
         for entry in coll::library::entries() {
             let Some(plan) = library_plan(&entry, ranks, ranks - 1) else { continue };
-            for (elements, dtype) in [(0, DType::I32), (57, DType::U8), (40_003, DType::F32)] {
-                for in_place in [false, true] {
-                    let case = Case::new(RedOp::Sum, dtype);
-                    check(
-                        &mut world,
-                        &plan,
-                        Case { elements, in_place, seed, check_inputs: !in_place, ..case },
-                    );
-                }
+            for (elements, dtype, in_place) in [(57, DType::U8, true), (40_003, DType::F32, false)] {
+                let case = Case::new(RedOp::Sum, dtype);
+                check(&mut world, &plan, Case { elements, in_place, seed, check_inputs: !in_place, ..case });
             }
         }
     }
