@@ -1,6 +1,8 @@
 //! Ranks that are threads: bytes of any sizes arrive in order, however they are read, and those who wait hear of those
 //! who went.
 
+#![allow(clippy::print_stderr)]
+
 use coll_exec::{Fault, Interest, Link, Transport};
 use coll_shm::{Options, ShmTransport, Waiting, Watch, threads};
 use std::sync::Arc;
