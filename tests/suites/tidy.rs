@@ -235,7 +235,9 @@ fn unsafe_code_stands_in_few_files_and_says_why_it_is_safe() {
         assert!(!allows || allowed.contains(&path), "{}: it allows unsafe code", path.display());
         let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
         for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("unsafe {")) {
-            let above = lines[..at].iter().rev();
+            // The comment is above the statement, of which this may be a later line.
+            let starts = |line: &&&str| line.starts_with("//") || line.ends_with([';', '{', '}', ',']);
+            let above = lines[..at].iter().rev().skip_while(|line| !starts(line));
             let mut above = above.take_while(|above| above.starts_with("//") || above.starts_with("#["));
             let told = above.any(|above| above.contains("SAFETY: "));
             assert!(told, "{}:{}: `{line}` without `SAFETY: …`", path.display(), at + 1);

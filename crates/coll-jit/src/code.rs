@@ -186,7 +186,7 @@ mod tests {
     }
 
     impl Provider {
-        fn new(refuses_pages: bool, refuses_execution: bool) -> (Memory, Arc<AtomicUsize>) {
+        fn memory(refuses_pages: bool, refuses_execution: bool) -> (Memory, Arc<AtomicUsize>) {
             let freed = Arc::new(AtomicUsize::new(0));
             let provider = Provider {
                 inner: SystemMemoryProvider::new(),
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn memory_that_is_refused_is_an_error_and_leaves_nothing_behind() {
         for (pages, execution) in [(true, false), (false, true)] {
-            let (memory, freed) = Provider::new(pages, execution);
+            let (memory, freed) = Provider::memory(pages, execution);
             let error = compiled(memory).err().expect("it cannot be compiled");
             assert!(matches!(error, JitError::Memory { .. }), "{error:?}");
             let text = error.to_string();
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn memory_goes_with_the_last_reducer() {
-        let (memory, freed) = Provider::new(false, false);
+        let (memory, freed) = Provider::memory(false, false);
         let code = compiled(memory).unwrap();
         let reducer = Reducer::user_native(&sum(), DType::I32, &[], Arc::new(code)).unwrap();
         let last = reducer.clone();

@@ -1,6 +1,8 @@
 //! Machine code against the interpreter: random operators and those of the examples, every element type, every kind of
 //! processor, lengths about the vectors', odd addresses, special values. Bits must be equal, those of a NaN aside.
 
+#![allow(clippy::print_stdout)]
+
 mod random;
 
 use coll_base::{DType, FileId, SourceMap};

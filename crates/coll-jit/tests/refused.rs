@@ -2,6 +2,7 @@
 //!
 //! This asks the system to refuse for good, so it is alone in its process.
 #![allow(unsafe_code)]
+#![allow(clippy::print_stdout)]
 #![cfg(target_os = "linux")]
 
 use coll_base::DType;
