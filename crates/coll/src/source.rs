@@ -3,7 +3,9 @@
 use crate::library::{self, Builtin};
 use coll_base::{Diagnostic, FileId, SourceMap};
 use coll_sema::{Module, ScheduleInfo};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, io};
 
 /// A source file with all that it uses, names resolved.
@@ -108,6 +110,19 @@ impl Source {
     /// A schedule of the library.
     pub fn builtin(collective: &str, schedule: &str) -> Option<Source> {
         library::entry(collective, schedule).map(|entry| Source::from_text(entry.file_name(), entry.text))
+    }
+
+    /// A schedule of the library, which is read once in a process.
+    pub fn shared(collective: &str, schedule: &str) -> Option<Arc<Source>> {
+        static READ: Mutex<BTreeMap<(&str, &str), Arc<Source>>> = Mutex::new(BTreeMap::new());
+        let entry = library::entry(collective, schedule)?;
+        let name = (entry.collective, entry.schedule);
+        let read = || READ.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = read().get(&name) {
+            return Some(Arc::clone(source));
+        }
+        let source = Arc::new(Source::from_text(entry.file_name(), entry.text));
+        Some(Arc::clone(read().entry(name).or_insert(source)))
     }
 
     /// The schedules that the file declares.

@@ -7,6 +7,7 @@
 use crate::{Instance, Options, Outcome, Source, library, prove};
 use coll_cost::Layout;
 use coll_sema::ScheduleInfo;
+use std::sync::Arc;
 
 /// A library schedule with values for its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +34,8 @@ impl Candidate {
     }
 
     /// Its source.
-    pub fn source(&self) -> Source {
-        Source::builtin(self.operation, self.schedule).expect("invariant: candidates come from the library")
+    pub fn source(&self) -> Arc<Source> {
+        Source::shared(self.operation, self.schedule).expect("invariant: candidates come from the library")
     }
 
     /// Compiles and proves it.
