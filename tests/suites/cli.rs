@@ -442,6 +442,7 @@ fn ranks_that_disagree_say_so_on_every_rank() {
     }
 }
 
+/// B045.
 #[test]
 fn a_rank_that_never_comes_is_named_within_the_limit() {
     let port = free_port();

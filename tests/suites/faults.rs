@@ -235,6 +235,7 @@ fn b042_ranks_as_threads_of_one_process() {
         rank: 0,
         rendezvous: server.address().to_string(),
         token: token.into(),
+        via: coll::Via::Tcp,
         plan_hash: coll::proof_hash(&plan),
         elements: 100,
         counts: plan.contract.counts(100).expect("it divides"),
@@ -248,6 +249,7 @@ fn b042_ranks_as_threads_of_one_process() {
         seed: 1,
         time_limit_s: 30.0,
         judging_s: 10.0,
+        mishaps: Vec::new(),
     };
     let threads: Vec<_> = (0..4)
         .map(|rank| {

@@ -209,6 +209,8 @@ fn slices_of_other_plans_do_not_run_together() {
     words([plain(), with(&["--slices", "3"]), plain()], &["slices: ", "rank 1 has 3"]);
     // Known fault B037: a count of its own. B039: an operation of its own.
     words([plain(), plain(), vec!["broadcast.chain", "--bytes", "32"]], &["count: ", "rank 2 has 8"]);
+    // B038: an element type of its own.
+    words([plain(), with(&["--dtype", "i32"]), plain()], &["dtype: ", "rank 1 has i32"]);
     let gather = || vec!["allgather.ring", "--bytes", "64"];
     words([plain(), plain(), gather()], &["schedule: ", "rank 2 has allgather.ring"]);
     let bruck = || vec!["alltoall.bruck", "--bytes", "64"];

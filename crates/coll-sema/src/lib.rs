@@ -25,3 +25,4 @@ mod wording;
 
 pub use load::{Library, load};
 pub use module::{Instance, Instantiated, Module, Refusal, ScheduleInfo};
+pub use suggest::nearest;

@@ -1,7 +1,7 @@
 //! *Did you mean*: the known name that is most like an unknown one.
 
 /// The name of `known` with the fewest letters changed, if few enough; of equals, the first.
-pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     // Of a single letter nothing is left when it is changed.
     let limit = match name.chars().count() {
         0 | 1 => 0,

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// The longest sleep: so often a sleeping rank looks whether the job has failed.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// How often a rank lets others run before it asks whether all is well.
+const YIELDS: u32 = 16;
+
 /// Writes of this size and more look at once whether the reader sleeps: it has something to do meanwhile.
 const LARGE_BYTES: usize = 4 << 10;
 
@@ -299,20 +302,25 @@ impl ShmTransport {
         let idle_since = self.idle_since.unwrap_or(began);
         let mut now = began;
         loop {
-            if self.is_ready(interests)? {
-                return Ok(true);
+            let yields = now - began < self.waiting.yielding;
+            // To ask after the peers costs as much as to let them run: not before that has been tried.
+            if !yields || now > began {
+                if self.is_ready(interests)? {
+                    return Ok(true);
+                }
+                self.check(interests)?;
             }
-            self.check(interests)?;
             let left = self.limit.saturating_sub(now - idle_since);
             if left.is_zero() {
+                self.check(interests)?;
                 return Err(Fault::TimedOut { limit_s: self.limit.as_secs_f64() });
             }
             let patient = patience.saturating_sub(now - began);
             if patient.is_zero() {
                 return Ok(false);
             }
-            if now - began < self.waiting.yielding {
-                for _ in 0..8 {
+            if yields {
+                for _ in 0..YIELDS {
                     std::thread::yield_now();
                     if self.is_ready(interests)? {
                         return Ok(true);

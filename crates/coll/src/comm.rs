@@ -41,6 +41,7 @@ pub use record::Recorded;
 pub use request::Request;
 pub use view::{View, ViewMut};
 pub use wires::Via;
+pub(crate) use wires::{Meeting, Wires, WiresError};
 
 use crate::{Bundle, Source};
 use background::Background;
@@ -218,7 +219,7 @@ impl Communicator {
     /// # let threads: Vec<_> = Communicator::local(3)?.into_iter().map(|mut comm| { let source = std::sync::Arc::clone(&source); std::thread::spawn(move || {
     /// let star = comm.load(&source, None, &[], 0)?;
     /// let counts = star.counts(2)?;
-    /// let (mine, mut sum) = ([1i64, 2], [0; 2]);
+    /// let (mine, mut sum) = ([1i64, 2], [0i64; 2]);
     /// comm.run_custom(&star, &counts, vec![Buffer::separate(&mine, &mut sum)], Some(RedOp::Sum.into()))?;
     /// assert_eq!(sum, [3, 6]);
     /// # Ok::<(), coll::CommError>(())

@@ -5,11 +5,15 @@ mod judge;
 mod memory;
 mod operator;
 mod rank;
+mod rehearsal;
 mod summary;
+mod threads;
 
 pub use inputs::Inputs;
 pub use judge::{Judge, Verdict};
 pub use memory::{NoMemory, RunMemory, placements};
 pub use operator::{Operator, OperatorCode};
-pub use rank::{RankReport, Settings, TrialError, run_rank};
+pub use rank::{Milestone, RankReport, Settings, TrialError, run_rank};
+pub use rehearsal::{Mishap, What};
 pub use summary::Summary;
+pub use threads::run_threads;

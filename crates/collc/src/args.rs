@@ -19,7 +19,7 @@ const EXIT_CODES: &str = "Exit codes: 0 all is well; 1 what was checked is wrong
 #[command(
     name = "collc",
     version,
-    after_help = EXIT_CODES,
+    after_help = format!("{}\n\n{EXIT_CODES}", crate::environment::help()),
     max_term_width = 100,
     subcommand_required = true,
     arg_required_else_help = true
@@ -157,15 +157,42 @@ pub(crate) struct CompileArgs {
 /// How ranks reach each other.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TransportKind {
+    /// Shared memory between ranks of one machine, TCP between others
+    Auto,
     /// TCP sockets
     Tcp,
+    /// Shared memory between processes of one machine
+    Shm,
+    /// Memory of one process whose threads are the ranks
+    Threads,
 }
 
 impl TransportKind {
     /// Its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
+            TransportKind::Auto => "auto",
             TransportKind::Tcp => "tcp",
+            TransportKind::Shm => "shm",
+            TransportKind::Threads => "threads",
+        }
+    }
+
+    /// The name that its constants have, where ranks are started together on one machine or else one by one.
+    pub(crate) fn constants(self, together: bool) -> &'static str {
+        match self {
+            TransportKind::Auto if together => "shm",
+            TransportKind::Auto => "tcp",
+            named => named.name(),
+        }
+    }
+
+    /// How a rank is to reach the others.
+    pub(crate) fn via(self) -> coll::Via {
+        match self {
+            TransportKind::Auto | TransportKind::Threads => coll::Via::Fastest,
+            TransportKind::Tcp => coll::Via::Tcp,
+            TransportKind::Shm => coll::Via::Shm,
         }
     }
 }

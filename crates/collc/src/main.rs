@@ -5,6 +5,7 @@
 
 mod args;
 mod cmd;
+mod environment;
 mod failure;
 mod output;
 mod processes;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    environment::read();
     let done = match cli.command {
         Command::Check(args) => cmd::check::run(&args),
         Command::Compile(args) => cmd::compile::run(&args),

@@ -66,9 +66,9 @@ impl Shared for Arc<Modelled> {
     }
 
     fn write_cell(&self, cell: usize, at: usize, bytes: &[u8]) {
+        let cell = &self.cells[cell];
         // SAFETY: as above.
-        self.cells[cell]
-            .with_mut(|cell| unsafe { (&mut *cell)[at..at + bytes.len()].copy_from_slice(bytes) });
+        cell.with_mut(|cell| unsafe { (&mut *cell)[at..at + bytes.len()].copy_from_slice(bytes) });
     }
 
     fn long(&self, offset: usize, len: usize) -> &[u8] {

@@ -181,6 +181,7 @@ impl Builder {
             job: String::new(),
             time_limit: self.time_limit,
             via: self.via,
+            fingerprint: Vec::new(),
         };
         open(meeting, host, None, self.settings)
     }
@@ -217,6 +218,7 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
             job: String::new(),
             time_limit: options.time_limit,
             via: options.via,
+            fingerprint: Vec::new(),
         };
         let (host, settings) = (Host::clone(&host), options.settings.clone());
         // Joining waits for the others, so each does it in a thread of its own.

@@ -6,6 +6,9 @@ use crate::comm::request::Counts;
 use crate::comm::resolve::Resolved;
 use crate::select::{Candidate, Chooser, Question};
 use coll_cost::Layout;
+use std::sync::{Mutex, PoisonError};
+
+static CHOOSING: Mutex<()> = Mutex::new(());
 
 /// The schedule for a call of a collective.
 pub(crate) fn choose(
@@ -36,7 +39,10 @@ pub(crate) fn choose(
         layout,
         ..Question::new(collective, world, elements.saturating_mul(key.dtype.size_bytes()))
     };
+    // The first to ask makes what all others find: ranks that are threads would do it side by side.
+    let choosing = CHOOSING.lock().unwrap_or_else(PoisonError::into_inner);
     let choice = chooser.choose(&question).map_err(|error| Refusal::Everywhere(error.to_string()))?;
+    drop(choosing);
     log::debug!(
         "{collective} of {} B on {world} ranks over {transport}: {}, predicted to take {:.1} µs",
         question.bytes,

@@ -87,7 +87,7 @@ mod tests {
             coll_plan::verify(&whole).unwrap_or_else(|error| panic!("{error}"));
             let proof = coll_check::plan::prove(&whole);
             assert!(proof.diagnostics.is_empty(), "{:?}", proof.diagnostics);
-            assert_eq!(proof.min_slots, 0);
+            assert_eq!(proof.min_slots, 1);
             for rank in [from, to] {
                 assert_eq!(whole.slice(rank), Some(slice(from, to, rank, world)));
             }

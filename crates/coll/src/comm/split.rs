@@ -108,7 +108,16 @@ impl Engine {
         let job = format!("{}/{}", self.wires.meeting().job, self.splits);
         let name = format!("{}/{}.{}", self.settings.name, self.splits, color.unwrap_or(0));
         let via = self.wires.meeting().via;
-        let meeting = Meeting { rank, world, address, token, job, time_limit: self.limit, via };
+        let meeting = Meeting {
+            rank,
+            world,
+            address,
+            token,
+            job,
+            time_limit: self.limit,
+            via,
+            fingerprint: Vec::new(),
+        };
         open(meeting, host, None, Settings { name, ..self.settings.clone() }).map(Some)
     }
 

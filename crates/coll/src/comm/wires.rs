@@ -8,6 +8,7 @@ use coll_cost::Layout;
 use coll_exec::{Fault, Field, FrameFault, Interest, Link, RunOptions, Transport};
 use coll_shm::ShmTransport;
 use coll_tcp::{Call, ConnectError, JoinOptions, Rendezvous, StartError, TcpTransport, Token, Watch};
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ const MIXED_YIELDS: u32 = 200;
 const MIXED_NAP: Duration = Duration::from_micros(100);
 
 /// How ranks may reach each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Via {
     /// Shared memory between those that share it, TCP between others.
     #[default]
@@ -36,6 +37,16 @@ pub enum Via {
     Shm,
     /// TCP between all.
     Tcp,
+}
+
+impl std::fmt::Display for Via {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Via::Fastest => "auto",
+            Via::Shm => "shm",
+            Via::Tcp => "tcp",
+        })
+    }
 }
 
 /// What a rank must know to reach the others.
@@ -49,6 +60,8 @@ pub(crate) struct Meeting {
     pub(crate) job: String,
     pub(crate) time_limit: Duration,
     pub(crate) via: Via,
+    /// What every rank must have the same, as ordered (field, value) pairs, to meet at all.
+    pub(crate) fingerprint: Vec<(String, String)>,
 }
 
 /// A rendezvous that runs as long as anybody holds it. Nobody locks it: a lock makes it one that threads may share.
@@ -88,7 +101,7 @@ enum Reach {
 }
 
 /// What ranks tell each other of their machines once they have met.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Machine {
     cores: u32,
     near: u32,
@@ -106,6 +119,8 @@ impl Wires {
         options.token = Token::from(meeting.token.clone());
         options.job = meeting.job.clone();
         options.time_limit = meeting.time_limit;
+        options.fingerprint = meeting.fingerprint.clone();
+        options.fingerprint.push(("transport".to_string(), meeting.via.to_string()));
         let mut tcp = coll_tcp::join(options)?;
         let watch = tcp.watch();
         let of_threads = threads.is_some();

@@ -1,13 +1,18 @@
 //! One rank of a trial.
 
+use crate::comm::{Meeting, Via, Wires, WiresError};
 use crate::plans::identity;
+use crate::trial::rehearsal::{Mishap, Rehearsal};
 use crate::trial::{Inputs, Judge, NoMemory, Operator, OperatorCode, RunMemory, Verdict, placements};
 use coll_base::{DType, RedOp};
-use coll_exec::{BindError, Binding, Bound, RunError, RunOptions};
+use coll_exec::{BindError, Binding, Bound, BufferMemory, Link, RunError, RunOptions};
 use coll_kernel::{Reducer, Unsupported};
 use coll_plan::{Plan, Proof};
-use coll_tcp::{JoinOptions, StartError, TcpTransport, Token};
+use coll_shm::ShmTransport;
+use coll_tcp::{Call, StartError};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What a rank is told. All but `rank` is equal on every rank.
@@ -19,6 +24,8 @@ pub struct Settings {
     pub rendezvous: String,
     /// What ranks of this job know and others do not.
     pub token: String,
+    /// How ranks may reach each other.
+    pub via: Via,
     /// What the plan is shown as: see [`crate::proof_hash`].
     pub plan_hash: String,
     /// Elements of the sized buffer.
@@ -45,6 +52,19 @@ pub struct Settings {
     pub time_limit_s: f64,
     /// Seconds that making and judging data may take on top, where ranks wait for each other between operations.
     pub judging_s: f64,
+    /// Failures that are rehearsed.
+    pub mishaps: Vec<Mishap>,
+}
+
+/// What whoever started a rank hears of it while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Milestone {
+    /// So many iterations are done.
+    Iterations(u32),
+    /// A rehearsed failure wants this process to be killed, now.
+    Kill,
+    /// A rehearsed failure never came about: the rank sent nothing from that step on.
+    Spared(Mishap),
 }
 
 /// What a rank found.
@@ -71,6 +91,14 @@ pub enum TrialError {
     /// It did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The ranks met, and cannot reach each other as they should.
+    #[error("rank {rank}: {what}")]
+    Meet {
+        /// This rank.
+        rank: u32,
+        /// What is wrong.
+        what: String,
+    },
     /// The plan cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -123,12 +151,22 @@ pub enum TrialError {
     },
 }
 
-/// Joins the others, runs and judges, and exchanges reports: every rank gets all of them, in order. `progress` hears of
-/// every finished iteration.
+/// Joins the others, runs and judges, and exchanges reports: every rank gets all of them, in order. `hear` is told how it
+/// goes.
 pub fn run_rank(
     settings: &Settings,
     plan: &Plan,
-    progress: &mut dyn FnMut(u32),
+    hear: &mut dyn FnMut(Milestone),
+) -> Result<Vec<RankReport>, TrialError> {
+    run_rank_of(settings, plan, None, hear)
+}
+
+/// `threads` is the shared memory of ranks that are threads of one process.
+pub(super) fn run_rank_of(
+    settings: &Settings,
+    plan: &Plan,
+    threads: Option<ShmTransport>,
+    hear: &mut dyn FnMut(Milestone),
 ) -> Result<Vec<RankReport>, TrialError> {
     let (reducer, operator_code) = settings.operator.compiled(settings.dtype, settings.native)?;
     let reference = settings.operator.reducer(settings.dtype)?;
@@ -146,31 +184,44 @@ pub fn run_rank(
         Err(error) if plan.world() == 1 => return Err(error.into()),
         bound => bound,
     };
-    let mut transport = coll_tcp::join(join_options(settings, plan, bound.as_ref().ok()))?;
+    let words = words(settings, plan);
+    let mut wires = Wires::join(meeting(settings, plan, words.clone()), None, threads)
+        .map_err(|error| meet_error(settings.rank, error))?;
     let done = bound.map_err(TrialError::from).and_then(|bound| {
-        let mut trial = Trial { settings, plan, reference, operator_code, bound };
-        trial.run(&mut transport, progress)
+        let call = Arc::new(call(words));
+        let mut trial = Trial { settings, plan, reference, operator_code, bound, call };
+        trial.run(&mut wires, hear)
     });
-    match done {
-        Ok(reports) => {
-            transport.shutdown();
-            Ok(reports)
-        }
-        Err(error) => {
-            transport.abort(&error.to_string());
-            transport.shutdown();
-            Err(error)
-        }
+    if let Err(error) = &done {
+        wires.abort(&error.to_string());
+    }
+    done
+}
+
+fn meeting(settings: &Settings, plan: &Plan, fingerprint: Vec<(String, String)>) -> Meeting {
+    Meeting {
+        rank: settings.rank,
+        world: plan.world(),
+        address: settings.rendezvous.clone(),
+        token: settings.token.clone(),
+        job: String::new(),
+        time_limit: duration(settings.time_limit_s),
+        via: settings.via,
+        fingerprint,
     }
 }
 
-fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> JoinOptions {
-    let mut options = JoinOptions::new(settings.rank, plan.world(), settings.rendezvous.clone());
-    options.token = Token::from(settings.token.clone());
-    options.time_limit = duration(settings.time_limit_s);
-    options.links = bound.map_or(Vec::new(), |bound| bound.links().collect());
+fn meet_error(rank: u32, error: WiresError) -> TrialError {
+    match error {
+        WiresError::Start(error) => TrialError::Start(error),
+        other => TrialError::Meet { rank, what: other.to_string() },
+    }
+}
+
+/// What the ranks compare when they meet, and again where they stall.
+fn words(settings: &Settings, plan: &Plan) -> Vec<(String, String)> {
     let field = |name: &str, value: &dyn std::fmt::Display| (name.to_string(), value.to_string());
-    options.fingerprint = vec![
+    vec![
         field("schedule", &plan.name),
         field("root", &plan.root.map_or("none".into(), |root| root.to_string())),
         field("parameters", &parameters(plan)),
@@ -187,8 +238,12 @@ fn join_options(settings: &Settings, plan: &Plan, bound: Option<&Bound>) -> Join
         field("warm-up", &settings.warmup),
         field("in place", &settings.in_place),
         field("seed", &settings.seed),
-    ];
-    options
+    ]
+}
+
+fn call(words: Vec<(String, String)>) -> Call {
+    let digest = Sha256::digest(format!("{words:?}"));
+    Call { fingerprint: std::array::from_fn(|at| digest[at]), words }
 }
 
 /// `[3, 0, 7]`; of very many the first, and a hash of all.
@@ -222,13 +277,14 @@ struct Trial<'a> {
     reference: Reducer,
     operator_code: OperatorCode,
     bound: Bound,
+    call: Arc<Call>,
 }
 
 impl Trial<'_> {
     fn run(
         &mut self,
-        transport: &mut TcpTransport,
-        progress: &mut dyn FnMut(u32),
+        wires: &mut Wires,
+        hear: &mut dyn FnMut(Milestone),
     ) -> Result<Vec<RankReport>, TrialError> {
         let rank = self.settings.rank;
         let limit = duration(self.settings.time_limit_s);
@@ -239,25 +295,28 @@ impl Trial<'_> {
         let mut verdict = Verdict::default();
         let mut times_us = Vec::with_capacity(self.settings.iters as usize);
         let total = self.settings.warmup.saturating_add(self.settings.iters);
+        let mut rehearsal = Rehearsal::of(&self.settings.mishaps, rank, limit);
+        self.connect(wires, limit)?;
         for iteration in 0..total {
             memory.fill(&self.inputs(), iteration > 0);
-            transport.begin(patience);
             let what = format!("barrier before operation {iteration} ({})", self.plan.name);
             let known = if iteration == 0 { known_whole(self.plan) } else { Vec::new() };
-            compare_known(rank, &exchange(transport, rank, what, known)?)?;
-            transport.begin(limit);
-            let mut buffers = memory.bound();
-            let options = RunOptions { operation: u64::from(iteration), ..RunOptions::default() };
+            compare_known(rank, &exchange(wires, rank, patience, what, known)?)?;
+            let options = wires.begin(limit, iteration.into(), &self.call, true);
             let start = Instant::now();
-            self.bound.run(transport, &mut buffers, options)?;
+            self.operate(wires, &mut memory.bound(), options, rehearsal.as_mut(), hear)?;
             let elapsed = start.elapsed();
+            wires.end();
             if iteration >= self.settings.warmup {
                 times_us.push(elapsed.as_secs_f64() * 1e6);
             }
             if iteration == 0 || iteration + 1 == total {
                 verdict.take(self.judge(&memory));
             }
-            progress(iteration + 1);
+            hear(Milestone::Iterations(iteration + 1));
+        }
+        if let Some(spared) = rehearsal.and_then(|rehearsal| rehearsal.left()) {
+            hear(Milestone::Spared(spared));
         }
         let Verdict { wrong, first: first_wrong, digests } = verdict;
         let report = RankReport {
@@ -269,13 +328,40 @@ impl Trial<'_> {
             digests,
         };
         let blob = serde_json::to_vec(&report).expect("invariant: a report is plain data");
-        transport.begin(patience);
-        let blobs = exchange(transport, rank, "exchange of reports".into(), blob)?;
+        let blobs = exchange(wires, rank, patience, "exchange of reports".into(), blob)?;
         let read = |(rank, blob): (usize, &Vec<u8>)| {
             serde_json::from_slice(blob)
                 .map_err(|error| TrialError::Report { rank: rank as u32, detail: error.to_string() })
         };
         blobs.iter().enumerate().map(read).collect()
+    }
+
+    fn connect(&self, wires: &mut Wires, limit: Duration) -> Result<(), TrialError> {
+        let links: Vec<Link> = self.bound.links().collect();
+        let rank = self.settings.rank;
+        let what = || format!("connecting to the peers of {}", self.plan.name);
+        wires.connect(&links, limit).map_err(|fault| TrialError::Exchange { rank, what: what(), fault })
+    }
+
+    fn operate(
+        &mut self,
+        wires: &mut Wires,
+        buffers: &mut [BufferMemory<'_>],
+        options: RunOptions,
+        rehearsal: Option<&mut Rehearsal>,
+        hear: &mut dyn FnMut(Milestone),
+    ) -> Result<(), TrialError> {
+        let ran = match rehearsal {
+            None => self.bound.run(wires, buffers, options),
+            Some(rehearsal) => {
+                let mut kill = || hear(Milestone::Kill);
+                self.bound.run(&mut rehearsal.over(wires, &mut kill), buffers, options)
+            }
+        };
+        ran.map_err(|mut error| {
+            error.fault = wires.explain(error.fault);
+            error.into()
+        })
     }
 
     fn inputs(&self) -> Inputs {
@@ -322,10 +408,11 @@ fn compare_known(rank: u32, blobs: &[Vec<u8>]) -> Result<(), TrialError> {
 }
 
 fn exchange(
-    transport: &mut TcpTransport,
+    wires: &mut Wires,
     rank: u32,
+    limit: Duration,
     what: String,
     blob: Vec<u8>,
 ) -> Result<Vec<Vec<u8>>, TrialError> {
-    transport.exchange(blob).map_err(|fault| TrialError::Exchange { rank, what, fault })
+    wires.exchange(limit, blob).map_err(|fault| TrialError::Exchange { rank, what, fault })
 }

@@ -1,10 +1,11 @@
 //! One rank of a job whose ranks are started one by one: by hand, or by a launcher that sets RANK, WORLD_SIZE,
 //! MASTER_ADDR and MASTER_PORT. Rank 0 hosts the rendezvous.
 
-use super::{prepare, report};
-use crate::args::RunArgs;
+use super::{launch, prepare, report};
+use crate::args::{RunArgs, TransportKind};
 use crate::failure::Failure;
-use coll::trial::run_rank;
+use crate::output;
+use coll::trial::{Milestone, run_rank};
 use coll_tcp::{Rendezvous, Token};
 use std::env;
 use std::process::ExitCode;
@@ -73,6 +74,10 @@ fn number(variable: &str) -> Result<Option<u32>, Failure> {
 
 /// Proves the plan, joins, runs; rank 0 prints what all found.
 pub(super) fn run(args: &RunArgs, place: &Place) -> Result<ExitCode, Failure> {
+    if args.transport == TransportKind::Threads {
+        return Err(Failure::unusable("ranks that are threads of one process are not started one by one")
+            .help("give `--ranks` to start all of them, or take `--transport auto`"));
+    }
     let prepared = prepare::prepare(args, Some(place.world), Some(place.rank))?;
     let token = env::var("COLLC_TOKEN").unwrap_or_default();
     let server = match place.rank {
@@ -87,7 +92,12 @@ pub(super) fn run(args: &RunArgs, place: &Place) -> Result<ExitCode, Failure> {
     settings.token = token;
     settings.rendezvous =
         server.as_ref().map_or(place.rendezvous.clone(), |server| server.address().to_string());
-    let reports = run_rank(&settings, &prepared.plan, &mut |_| {});
+    let mut hear = |milestone| match milestone {
+        Milestone::Kill => launch::kill(),
+        Milestone::Spared(mishap) => output::complain(&launch::spared(mishap)),
+        Milestone::Iterations(_) => {}
+    };
+    let reports = run_rank(&settings, &prepared.plan, &mut hear);
     if let Some(server) = server {
         server.finish(Duration::from_secs(2));
     }

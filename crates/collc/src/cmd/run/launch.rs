@@ -2,9 +2,10 @@
 //! through standard input, and hears from each through standard output, a line of JSON at a time.
 
 use super::{prepare, report};
-use crate::args::{Format, RunArgs};
+use crate::args::{Format, RunArgs, TransportKind};
 use crate::failure::Failure;
-use coll::trial::{RankReport, Settings, TrialError, run_rank};
+use crate::output;
+use coll::trial::{Milestone, RankReport, Settings, TrialError, run_rank, run_threads};
 use coll_plan::{Plan, Proof};
 use coll_tcp::{Rendezvous, Token};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -64,16 +65,60 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 
     let (sender, events) = mpsc::channel();
     let interrupt = sender.clone();
-    let handled = ctrlc::set_handler(move || {
-        INTERRUPTED.store(true, Ordering::SeqCst);
-        let _ = interrupt.send(Event::Interrupted);
-    });
-    handled.map_err(|error| Failure::unusable(format!("cannot catch Ctrl-C: {error}")))?;
-    let mut job = Job::start(&prepared.settings, &prepared.plan, sender)?;
-    let outcome = job.wait(&events, &progress_bar(args, &prepared.settings));
-    job.end();
+    let handled = move || {
+        ctrlc::set_handler(move || {
+            INTERRUPTED.store(true, Ordering::SeqCst);
+            let _ = interrupt.send(Event::Interrupted);
+        })
+    };
+    if args.transport != TransportKind::Threads {
+        handled().map_err(|error| Failure::unusable(format!("cannot catch Ctrl-C: {error}")))?;
+    }
+    let bar = progress_bar(args, &prepared.settings);
+    let outcome = match args.transport {
+        TransportKind::Threads => threads(&prepared.settings, &prepared.plan, &bar),
+        _ => {
+            let mut job = Job::start(&prepared.settings, &prepared.plan, sender)?;
+            let outcome = job.wait(&events, &bar);
+            job.end();
+            outcome
+        }
+    };
     drop(server);
     report::print(args, &prepared, &outcome?)
+}
+
+/// All ranks as threads of this process. Ctrl-C ends it with all of them.
+fn threads(settings: &Settings, plan: &Plan, bar: &ProgressBar) -> Result<Vec<RankReport>, Failure> {
+    let hear = |rank, milestone| match milestone {
+        Milestone::Iterations(done) if rank == 0 => bar.set_position(u64::from(done)),
+        Milestone::Spared(mishap) => output::complain(&spared(mishap)),
+        Milestone::Iterations(_) | Milestone::Kill => {}
+    };
+    let ran = run_threads(settings, plan, hear);
+    bar.finish_and_clear();
+    let ran = ran.map_err(|error| Failure::unusable(format!("no shared memory for the ranks: {error}")))?;
+    let mut reasons = BTreeMap::new();
+    let mut reports = None;
+    for (rank, outcome) in (0..).zip(ran) {
+        match outcome {
+            Ok(all) => reports = reports.or(Some(all)),
+            Err(error) => {
+                reasons.insert(rank, error_text(&error, rank));
+            }
+        }
+    }
+    match reports {
+        Some(reports) if reasons.is_empty() => Ok(reports),
+        _ => Err(failed(&reasons)),
+    }
+}
+
+pub(super) fn spared(mishap: coll::trial::Mishap) -> String {
+    format!(
+        "warning: rank {} sends nothing from step {} on: its rehearsed failure never came",
+        mishap.rank, mishap.step
+    )
 }
 
 /// Each rank needs two pipes, a control connection and, at its peers, links: too few descriptors are told before
@@ -257,14 +302,23 @@ pub(super) fn rank() -> Result<ExitCode, Failure> {
     // If the launcher is killed its ranks must not stay behind.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let (settings, plan) = told()?;
-    let mut progress = |done| say(&Word::Progress(done));
-    let word = match run_rank(&settings, &plan, &mut progress) {
+    let mut hear = |milestone| match milestone {
+        Milestone::Iterations(done) => say(&Word::Progress(done)),
+        Milestone::Kill => kill(),
+        Milestone::Spared(mishap) => output::complain(&spared(mishap)),
+    };
+    let word = match run_rank(&settings, &plan, &mut hear) {
         Ok(reports) => Word::Done(if settings.rank == 0 { reports } else { Vec::new() }),
         Err(error) => Word::Failed(error_text(&error, settings.rank)),
     };
     let failed = matches!(word, Word::Failed(_));
     say(&word);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Ends this process as a signal from without would.
+pub(super) fn kill() {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
 }
 
 /// Every line names its rank.

@@ -2,12 +2,12 @@
 
 use super::counts;
 use super::operator::{no_operator, operator, refuse_order};
-use crate::args::RunArgs;
+use crate::args::{RunArgs, TransportKind};
 use crate::cmd::{choice, compile, target};
 use crate::failure::Failure;
 use crate::{output, render};
 use coll::select::Question;
-use coll::trial::Settings;
+use coll::trial::{Mishap, Settings, What};
 use coll::{Bundle, Source};
 use coll_base::{Fraction, SourceMap};
 use coll_cost::Layout;
@@ -41,6 +41,9 @@ struct Found {
     remark: Option<String>,
 }
 
+/// The variable that has failures rehearsed.
+const FAULT: &str = "COLLC_FAULT";
+
 /// The largest file that is looked at for a plan.
 const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;
 
@@ -67,6 +70,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         rank: 0,
         rendezvous: String::new(),
         token: String::new(),
+        via: args.transport.via(),
         plan_hash: coll::proof_hash(&found.plan),
         elements,
         counts: counts.clone(),
@@ -80,6 +84,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         seed: args.seed,
         time_limit_s: args.timeout,
         judging_s: judging_s(&found.plan, &counts),
+        mishaps: mishaps(found.plan.world(), args)?,
     };
     Ok(Prepared {
         settings,
@@ -186,7 +191,7 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
         unequal_blocks: rows.is_some_and(|rows| rows.differ()),
         root: root(args, ranks)?,
         dtype: args.dtype,
-        transport: args.transport.name(),
+        transport: args.transport.constants(args.ranks.is_some()),
         layout: Layout::one_host(cores),
         ..Question::new(operation, ranks, bytes)
     };
@@ -288,6 +293,22 @@ fn refuse_part(args: &RunArgs, plan: &Plan, only: Option<u32>) -> Result<(), Fai
         }
         Some(_) => Ok(()),
     }
+}
+
+/// Failures that the environment's COLLC_FAULT wants rehearsed, with commas between.
+fn mishaps(world: u32, args: &RunArgs) -> Result<Vec<Mishap>, Failure> {
+    let Ok(text) = std::env::var(FAULT) else { return Ok(Vec::new()) };
+    let wrong = |what: String| Failure::unusable(format!("the environment's {FAULT}: {what}"));
+    let mishaps: Result<Vec<Mishap>, String> = text.split(',').map(str::parse).collect();
+    let mishaps = mishaps.map_err(wrong)?;
+    if let Some(outside) = mishaps.iter().find(|mishap| mishap.rank >= world) {
+        return Err(wrong(format!("rank {} is none of the {world} ranks 0..={}", outside.rank, world - 1)));
+    }
+    if args.transport == TransportKind::Threads && mishaps.iter().any(|mishap| mishap.what == What::Kill) {
+        return Err(wrong("a thread cannot be killed without its process".into())
+            .help("take `--transport shm` or `tcp`, where ranks are processes"));
+    }
+    Ok(mishaps)
 }
 
 /// The counts of a whole plan follow from the first buffer of all ranks. One rank's part tells them only if its own first
