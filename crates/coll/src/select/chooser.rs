@@ -174,7 +174,7 @@ impl Chooser {
                 (None, us) => Standing::Rounded(taken_us / us.unwrap_or(taken_us)),
             };
             let runs = match &member.known {
-                Known::Runs(runs) => Some(runs),
+                Known::Runs(runs) => Some(&**runs),
                 Known::Not(_) => None,
             };
             all.push(Considered {
@@ -230,10 +230,10 @@ impl Chooser {
         let (operation, ranks, root, layout) = key;
         let mut members = family(operation, ranks, root, layout);
         // A value of a parameter that is not among those that are tried.
-        if let Some(forced) = self.forced.of(operation) {
-            if !members.iter().any(|member| member.candidate == *forced) {
-                members.push(super::family::member(forced.clone(), ranks, root, layout));
-            }
+        if let Some(forced) = self.forced.of(operation)
+            && !members.iter().any(|member| member.candidate == *forced)
+        {
+            members.push(super::family::member(forced.clone(), ranks, root, layout));
         }
         let members = Arc::new(members);
         lock(&self.families).insert(key, members.clone());
@@ -251,7 +251,7 @@ fn family_key(question: &Question) -> FamilyKey {
 fn bar(member: &Member, question: &Question) -> Option<String> {
     let (properties, direct) = match &member.known {
         Known::Not(reason) => return Some(reason.clone()),
-        Known::Runs(Runs { properties, direct, .. }) => (properties, *direct),
+        Known::Runs(runs) => (&runs.properties, runs.direct),
     };
     if question.own_blocks_only && !direct {
         return Some("passes blocks through ranks that do not know their sizes".into());

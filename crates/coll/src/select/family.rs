@@ -21,7 +21,7 @@ pub(crate) struct Member {
 
 pub(crate) enum Known {
     /// It can run; whether it may is up to the question.
-    Runs(Runs),
+    Runs(Box<Runs>),
     /// It cannot, and why.
     Not(String),
 }
@@ -79,7 +79,7 @@ pub(crate) fn member(candidate: Candidate, ranks: u32, root: u32, layout: Layout
         0..=WHOLE_RANKS_MAX => whole(&candidate, ranks, root),
         _ => sliced(&candidate, ranks, root, layout),
     };
-    Member { candidate, known: known.map_or_else(Known::Not, Known::Runs) }
+    Member { candidate, known: known.map_or_else(Known::Not, |runs| Known::Runs(Box::new(runs))) }
 }
 
 fn whole(candidate: &Candidate, ranks: u32, root: u32) -> Result<Runs, String> {

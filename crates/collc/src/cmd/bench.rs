@@ -50,11 +50,11 @@ pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Hears of a cell, with all cells beside it.
+pub(crate) type Hear<'h> = dyn FnMut(&[Cell], Measured) -> Result<(), Failure> + 'h;
+
 /// Runs all cells on rank processes, and hears of each as it is done.
-pub(crate) fn measure(
-    mut settings: Settings,
-    hear: &mut dyn FnMut(&[Cell], Measured) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+pub(crate) fn measure(mut settings: Settings, hear: &mut Hear<'_>) -> Result<(), Failure> {
     processes::check_descriptors(settings.world)?;
     let unusable = |what: &str, error: std::io::Error| Failure::unusable(format!("{what}: {error}"));
     let token = Token::random().map_err(|error| Failure::unusable(format!("no random bytes: {error}")))?;

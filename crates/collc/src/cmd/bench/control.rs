@@ -94,7 +94,7 @@ impl Control {
                 continue;
             }
             std::thread::yield_now();
-            if tries % 1024 == 0 {
+            if tries.is_multiple_of(1024) {
                 let since = *since.get_or_insert_with(Instant::now);
                 if self.word(FAILED).load(Ordering::Relaxed) != 0 {
                     return Err(Failure::wrong(format!("rank {}: another rank gave up first", self.rank)));
