@@ -15,7 +15,7 @@ fn leaf(dtype: DType, rank: usize, element: usize) -> Scalar {
         DType::I32I32 | DType::I64I64 => Scalar::IntAt(whole % 5 - 2, (mixed * 97 % 251) as i64),
         DType::F32I32 | DType::F64I64 => Scalar::FloatAt(float.round(), (mixed * 97 % 251) as i64),
         _ if dtype.is_float() => Scalar::Float(float),
-        _ if element % 4 == 3 && mixed % 3 == 0 => Scalar::Int(0),
+        _ if element % 4 == 3 && mixed.is_multiple_of(3) => Scalar::Int(0),
         _ => Scalar::Int((whole - 125) * 70_000_000_000_000_003),
     }
 }

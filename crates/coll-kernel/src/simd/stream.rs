@@ -17,7 +17,8 @@ struct Block([u8; BLOCK_BYTES]);
 /// `target := a ⊕ b` on elements of `size_bytes`, written past the caches.
 pub(crate) fn streamed(combine: CombineFn, size_bytes: usize, target: &mut [u8], a: &[u8], b: &[u8]) {
     let head = target.as_ptr().align_offset(64).min(target.len());
-    let Some(whole) = (head % size_bytes == 0).then(|| (target.len() - head) / BLOCK_BYTES * BLOCK_BYTES)
+    let Some(whole) =
+        head.is_multiple_of(size_bytes).then(|| (target.len() - head) / BLOCK_BYTES * BLOCK_BYTES)
     else {
         return combine(target, Some(a), b);
     };
