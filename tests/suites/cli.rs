@@ -163,6 +163,17 @@ fn an_operator_is_for_what_reduces_and_its_values_for_its_parameters() {
 }
 
 #[test]
+fn the_factor_of_a_pre_multiplied_sum_is_given_once_and_fits_the_type() {
+    let start = ["run", "allreduce", "--ranks", "2", "--bytes", "640", "--iters", "1", "--op", "premul_sum"];
+    let ends = |more: &[&str], code, word| refused(&[&start, more].concat(), code, word);
+    ends(&["--set", "factor=0.5"], 0, "allreduce");
+    ends(&[], 2, "needs a value for `factor`\n  help: give it one with `--set factor=VALUE`");
+    ends(&["--set", "alpha=1"], 2, "no parameter `alpha`");
+    ends(&["--set", "factor=1", "--set", "factor=2"], 2, "`--set factor=…` is given twice");
+    ends(&["--set", "factor=0.5", "--dtype", "i32"], 2, "factor = 0.5 is no value of the type");
+}
+
+#[test]
 fn only_the_chosen_schedule_and_what_it_needs_matter() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = file(&folder, "several.coll", SEVERAL.as_bytes());
