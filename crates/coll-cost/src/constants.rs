@@ -20,7 +20,7 @@ pub struct Constants {
     pub local_us: f64,
     /// From a message's coming to a sleeping rank's going on, where it has a core to itself.
     pub wake_us: f64,
-    /// The same where it takes over a core from a rank that falls asleep.
+    /// A core's turn from one rank to another, where there are more ranks than cores.
     pub switch_us: f64,
     /// A byte sent.
     pub send: Rate,

@@ -1,7 +1,9 @@
 //! Runs an outline on constants: a queue of events in virtual time.
 //!
 //! Ranks of a machine share its cores. A rank runs what it can until nothing is left, then gives its core to the rank
-//! that has waited longest; it is never interrupted.
+//! that has waited longest; it is never interrupted. Where there are more ranks than cores, those that wait for a message
+//! take turns at looking for it: a message is seen once every rank of its core has had its turn, at a switch each. That
+//! makes every step of a chain dear, and costs those little that have many messages to wait for at once.
 
 use crate::outline::NONE;
 use crate::{Constants, ItemKind, Layout, Outline, Work};
@@ -168,7 +170,8 @@ impl<'o> Run<'o> {
             Some(at) => {
                 let (core, _) = host.idle.swap_remove(at);
                 self.ranks[rank as usize].core = core;
-                let wake = if now == 0.0 { 0.0 } else { self.constants.wake_us };
+                let crowded = self.layout.turns(self.outline.ranks) > 1.0;
+                let wake = if now == 0.0 || crowded { 0.0 } else { self.constants.wake_us };
                 self.go(now + wake, rank);
             }
         }
@@ -185,7 +188,7 @@ impl<'o> Run<'o> {
             None => host.idle.push((core, rank)),
             Some(next) => {
                 self.ranks[next as usize].core = core;
-                self.go(now + self.constants.switch_us, next);
+                self.go(now, next);
             }
         }
     }
@@ -231,13 +234,15 @@ impl<'o> Run<'o> {
         }
         let to = self.outline.items[item.partner as usize].rank;
         let (from_host, to_host) = (self.layout.host(item.rank), self.layout.host(to));
-        let mut arrives = first;
+        let turns = self.layout.turns(self.outline.ranks);
+        let look = if turns > 1.0 { turns * self.constants.switch_us } else { 0.0 };
+        let mut arrives = first + look;
         if let Some(wire) = self.constants.wire.filter(|_| from_host != to_host) {
             let bytes = item.share * self.prices.bytes;
             let host = &mut self.hosts[from_host as usize];
             let begins = first.max(host.wire_free);
             host.wire_free = begins + bytes * wire.byte_ns / 1000.0;
-            arrives = begins + bytes.min(QUANTUM_BYTES) * wire.byte_ns / 1000.0 + wire.latency_us;
+            arrives = begins + bytes.min(QUANTUM_BYTES) * wire.byte_ns / 1000.0 + wire.latency_us + look;
         }
         self.release(arrives, item.partner);
     }
