@@ -158,9 +158,10 @@ fn describe(status: ExitStatus) -> String {
 }
 
 /// One line for each rank that has something to say.
-fn failed(reasons: &BTreeMap<u32, String>) -> Failure {
+pub(crate) fn failed(reasons: &BTreeMap<u32, String>) -> Failure {
     let lines: Vec<&str> = reasons.values().map(String::as_str).collect();
     match lines[..] {
+        [] => Failure::wrong("the ranks ended without a report"),
         [one] => Failure::wrong(one),
         _ => Failure::wrong(format!("{} ranks failed:\n  {}", lines.len(), lines.join("\n  "))),
     }

@@ -5,18 +5,15 @@ use super::{prepare, report};
 use crate::args::{Format, RunArgs, TransportKind};
 use crate::failure::Failure;
 use crate::output;
+use crate::processes::{self, Heard, Processes, check_descriptors};
 use coll::trial::{Milestone, RankReport, Settings, TrialError, run_rank, run_threads};
 use coll_plan::{Plan, Proof};
 use coll_tcp::{Rendezvous, Token};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::Duration;
-use std::{env, thread};
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
 
 /// What a rank says to its launcher.
 #[derive(Serialize, Deserialize)]
@@ -28,21 +25,6 @@ enum Word {
     /// It gave up.
     Failed(String),
 }
-
-/// What the launcher hears.
-enum Event {
-    Word(u32, Word),
-    /// A rank's output ended.
-    Closed(u32),
-    /// Ctrl-C.
-    Interrupted,
-}
-
-/// After the first rank failed, the others have this long to say why they gave up.
-const LAST_WORDS: Duration = Duration::from_secs(3);
-
-/// Set by Ctrl-C, so that nothing more is started.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Starts all ranks, waits for them, and prints what they found.
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
@@ -63,26 +45,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Rendezvous::bind("127.0.0.1:0", token).map_err(|error| Failure::unusable(error.to_string()))?;
     prepared.settings.rendezvous = server.address().to_string();
 
-    let (sender, events) = mpsc::channel();
-    let interrupt = sender.clone();
-    let handled = move || {
-        ctrlc::set_handler(move || {
-            INTERRUPTED.store(true, Ordering::SeqCst);
-            let _ = interrupt.send(Event::Interrupted);
-        })
-    };
-    if args.transport != TransportKind::Threads {
-        handled().map_err(|error| Failure::unusable(format!("cannot catch Ctrl-C: {error}")))?;
-    }
     let bar = progress_bar(args, &prepared.settings);
     let outcome = match args.transport {
         TransportKind::Threads => threads(&prepared.settings, &prepared.plan, &bar),
-        _ => {
-            let mut job = Job::start(&prepared.settings, &prepared.plan, sender)?;
-            let outcome = job.wait(&events, &bar);
-            job.end();
-            outcome
-        }
+        _ => job(&prepared.settings, &prepared.plan, &bar),
     };
     drop(server);
     report::print(args, &prepared, &outcome?)
@@ -110,7 +76,7 @@ fn threads(settings: &Settings, plan: &Plan, bar: &ProgressBar) -> Result<Vec<Ra
     }
     match reports {
         Some(reports) if reasons.is_empty() => Ok(reports),
-        _ => Err(failed(&reasons)),
+        _ => Err(processes::failed(&reasons)),
     }
 }
 
@@ -119,27 +85,6 @@ pub(super) fn spared(mishap: coll::trial::Mishap) -> String {
         "warning: rank {} sends nothing from step {} on: its rehearsed failure never came",
         mishap.rank, mishap.step
     )
-}
-
-/// Each rank needs two pipes, a control connection and, at its peers, links: too few descriptors are told before
-/// anything is started.
-fn check_descriptors(world: u32) -> Result<(), Failure> {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let needed = u64::from(world) * 6 + 32;
-    let (Some(current), hard) = (limit.current, limit.maximum) else { return Ok(()) };
-    if current >= needed {
-        return Ok(());
-    }
-    if hard.is_none_or(|hard| hard >= needed) {
-        let raised = rustix::process::Rlimit { current: Some(needed), maximum: hard };
-        if rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).is_ok() {
-            return Ok(());
-        }
-    }
-    Err(Failure::unusable(format!(
-        "{world} ranks need {needed} file descriptors, and the limit is {current}"
-    ))
-    .help("raise it with `ulimit -n`, or start fewer ranks"))
 }
 
 fn progress_bar(args: &RunArgs, settings: &Settings) -> ProgressBar {
@@ -152,131 +97,31 @@ fn progress_bar(args: &RunArgs, settings: &Settings) -> ProgressBar {
     bar.with_style(style)
 }
 
-/// The processes of a job. Dropping it ends them.
-struct Job {
-    children: Vec<Child>,
-}
-
-impl Job {
-    fn start(settings: &Settings, plan: &Plan, events: Sender<Event>) -> Result<Job, Failure> {
-        let program =
-            env::current_exe().map_err(|error| Failure::unusable(format!("where is collc? {error}")))?;
-        let mut job = Job { children: Vec::new() };
-        for rank in 0..plan.world() {
-            if INTERRUPTED.load(Ordering::SeqCst) {
-                return Err(Failure::interrupted());
-            }
-            let started = Command::new(&program)
-                .arg("__rank")
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .map_err(|error| Failure::unusable(format!("cannot start rank {rank}: {error}")));
-            job.children.push(started?);
-            let child = job.children.last_mut().expect("invariant: it was just added");
-            let settings = Settings { rank, ..settings.clone() };
-            let mut slice = plan.slice(rank).expect("invariant: a whole plan has every rank");
-            slice.proof = Some(Proof::Whole(settings.plan_hash.clone()));
-            let input = child.stdin.take().expect("invariant: it is piped");
-            let output = child.stdout.take().expect("invariant: it is piped");
-            let message = message(&settings, &slice);
-            // A rank that dies at once closes its pipe; its end is told by its output.
-            thread::spawn(move || { input }.write_all(&message));
-            let events = events.clone();
-            thread::spawn(move || listen(rank, output, &events));
+/// All ranks as processes: each is handed its settings and its part of the plan.
+fn job(settings: &Settings, plan: &Plan, bar: &ProgressBar) -> Result<Vec<RankReport>, Failure> {
+    let messages = (0..plan.world()).map(|rank| {
+        let settings = Settings { rank, ..settings.clone() };
+        let mut slice = plan.slice(rank).expect("invariant: a whole plan has every rank");
+        slice.proof = Some(Proof::Whole(settings.plan_hash.clone()));
+        message(&settings, &slice)
+    });
+    let mut ranks = Processes::start("__rank", messages)?;
+    let mut reports = None;
+    let heard = ranks.hear(|rank, line| match serde_json::from_str(line) {
+        Ok(Word::Failed(reason)) => Heard::Failed(reason),
+        Ok(Word::Done(all)) if rank == 0 => {
+            reports = Some(all);
+            Heard::Taken
         }
-        Ok(job)
-    }
-
-    /// Hears all ranks to their ends. On failure, every rank's reason.
-    fn wait(&mut self, events: &Receiver<Event>, bar: &ProgressBar) -> Result<Vec<RankReport>, Failure> {
-        let mut reports = None;
-        let mut reasons: BTreeMap<u32, String> = BTreeMap::new();
-        let mut open = self.children.len();
-        while open > 0 {
-            let event = match reasons.is_empty() {
-                true => events.recv().ok(),
-                false => events.recv_timeout(LAST_WORDS).ok(),
-            };
-            match event {
-                None => break,
-                Some(Event::Interrupted) => return Err(Failure::interrupted()),
-                Some(Event::Word(0, Word::Progress(done))) => bar.set_position(u64::from(done)),
-                Some(Event::Word(_, Word::Progress(_))) => {}
-                Some(Event::Word(rank, Word::Done(all))) => {
-                    if rank == 0 {
-                        reports = Some(all);
-                    }
-                }
-                Some(Event::Word(rank, Word::Failed(reason))) => {
-                    reasons.insert(rank, reason);
-                }
-                Some(Event::Closed(rank)) => {
-                    open -= 1;
-                    if let Some(end) = self.abnormal_end(rank) {
-                        reasons.entry(rank).or_insert(end);
-                    }
-                }
-            }
+        Ok(Word::Progress(done)) if rank == 0 => {
+            bar.set_position(u64::from(done));
+            Heard::Taken
         }
-        bar.finish_and_clear();
-        if INTERRUPTED.load(Ordering::SeqCst) {
-            return Err(Failure::interrupted());
-        }
-        match reports {
-            Some(reports) if reasons.is_empty() => Ok(reports),
-            _ => Err(failed(&reasons)),
-        }
-    }
-
-    /// How a rank ended, if not in good order.
-    fn abnormal_end(&mut self, rank: u32) -> Option<String> {
-        match self.children[rank as usize].wait() {
-            Ok(status) if status.success() => None,
-            Ok(status) => Some(format!("rank {rank} ended without a word: {}", describe(status))),
-            Err(error) => Some(format!("rank {rank} cannot be waited for: {error}")),
-        }
-    }
-
-    /// Ends what is left of it.
-    fn end(&mut self) {
-        for child in &mut self.children {
-            if matches!(child.try_wait(), Ok(None)) {
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-        }
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-#[cfg(unix)]
-fn describe(status: ExitStatus) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    match status.signal() {
-        Some(signal) => format!("killed by signal {signal}"),
-        None => status.to_string(),
-    }
-}
-
-#[cfg(not(unix))]
-fn describe(status: ExitStatus) -> String {
-    status.to_string()
-}
-
-/// One line for each rank that has something to say.
-fn failed(reasons: &BTreeMap<u32, String>) -> Failure {
-    let lines: Vec<&str> = reasons.values().map(String::as_str).collect();
-    match lines[..] {
-        [] => Failure::wrong("the ranks ended without a report"),
-        [one] => Failure::wrong(one),
-        _ => Failure::wrong(format!("{} ranks failed:\n  {}", lines.len(), lines.join("\n  "))),
-    }
+        _ => Heard::Taken,
+    });
+    bar.finish_and_clear();
+    heard?;
+    reports.ok_or_else(|| Failure::wrong("the ranks ended without a report"))
 }
 
 fn message(settings: &Settings, plan: &Plan) -> Vec<u8> {
@@ -287,20 +132,8 @@ fn message(settings: &Settings, plan: &Plan) -> Vec<u8> {
     message
 }
 
-fn listen(rank: u32, output: impl Read, events: &Sender<Event>) {
-    for line in BufReader::new(output).lines() {
-        let Ok(line) = line else { break };
-        if let Ok(word) = serde_json::from_str(&line) {
-            let _ = events.send(Event::Word(rank, word));
-        }
-    }
-    let _ = events.send(Event::Closed(rank));
-}
-
 /// One rank, as its launcher started it.
 pub(super) fn rank() -> Result<ExitCode, Failure> {
-    // If the launcher is killed its ranks must not stay behind.
-    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let (settings, plan) = told()?;
     let mut hear = |milestone| match milestone {
         Milestone::Iterations(done) => say(&Word::Progress(done)),
@@ -328,16 +161,13 @@ fn error_text(error: &TrialError, rank: u32) -> String {
 }
 
 fn say(word: &Word) {
-    let line = serde_json::to_string(word).expect("invariant: a word is plain data");
-    // A launcher that is gone has ended this process, or will.
-    let _ = writeln!(io::stdout().lock(), "{line}");
+    processes::say(&serde_json::to_string(word).expect("invariant: a word is plain data"));
 }
 
 fn told() -> Result<(Settings, Plan), Failure> {
     let unusable =
         |what: String| Failure::unusable(format!("`collc __rank` is started by `collc run`: {what}"));
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes).map_err(|error| unusable(error.to_string()))?;
+    let bytes = processes::told()?;
     let (length, rest) =
         bytes.split_first_chunk::<8>().ok_or_else(|| unusable("it is told nothing".into()))?;
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
