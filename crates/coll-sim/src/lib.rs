@@ -1,0 +1,1 @@
+//! Predicts a run of a plan on a network, in virtual time.
