@@ -182,7 +182,12 @@ fn what_cannot_be_measured_is_refused() {
     refused(&["bench", "--ranks", "2", "--root", "2", "--ops", "reduce"], &[], 2, "no rank among 2");
     refused(&["bench", "-o", "band", "-d", "f32"], &[], 2, "does not work on f32");
     refused(&["bench", "--ranks", "0"], &[], 2, "0 ranks");
-    refused(&["bench"], &[("COLLC_SCHEDULE", "allreduce.ring")], 2, "--through plans");
+    refused(
+        &["bench", "--ranks", "3", "--sizes", "8"],
+        &[("COLLC_SCHEDULE", "allreduce.butterfly")],
+        2,
+        "butterfly",
+    );
     refused(
         &["bench", "--through", "plans", "--ranks", "3", "--sizes", "8"],
         &[("COLLC_SCHEDULE", "allreduce.butterfly")],

@@ -75,10 +75,22 @@ fn a_chain_passes_a_stream_on() {
 fn ranks_that_share_a_core_take_turns() {
     let message = outline("broadcast", "linear", 2, &[]);
     let one = Layout::one_host(1);
-    // 8 bytes: the send, a turn of each of the two, the receive. The root's own copy is over by then.
-    close(predict(&message, &constants(), one, 8), 2.008 + 2.0 * 7.0 + 3.016);
-    // A megabyte: the send, the root's copy, the receive, whose turn has long come.
-    close(predict(&message, &constants(), one, 1_000_000), 2.0 + 1000.0 + 0.5 + 500.0 + 3.0 + 2000.0);
+    // 8 bytes: the send and the root's own copy, then the other's turn, and its receive.
+    close(predict(&message, &constants(), one, 8), 2.008 + 0.504 + 7.0 + 3.016);
+    close(predict(&message, &constants(), one, 1_000_000), 2.0 + 1000.0 + 0.5 + 500.0 + 7.0 + 3.0 + 2000.0);
+    // Four ranks in a row on one core: each hears of it when its turn has come.
+    let chain = outline("broadcast", "chain", 4, &[("c", 1)]);
+    let apart = Constants {
+        copy: Rate::flat(0.0),
+        local_us: 0.0,
+        send: Rate::flat(0.0),
+        recv: Rate::flat(0.0),
+        ..constants()
+    };
+    close(predict(&chain, &apart, one, 8), 2.0 + 2.0 * (7.0 + 3.0 + 2.0) + 7.0 + 3.0);
+    // A star needs as many turns, and the same rank sends all.
+    let star = outline("broadcast", "linear", 4, &[]);
+    close(predict(&star, &apart, one, 8), 3.0 * 2.0 + 3.0 * (7.0 + 3.0));
 }
 
 #[test]
@@ -235,7 +247,7 @@ fn constants_are_found_again_from_what_they_predict() {
     let truth = Constants { send_us: 5.0, recv_us: 3.0, wake_us: 12.0, switch_us: 9.0, ..constants() };
     let start = Constants { switch_us: 3.0, send: Rate::flat(0.3), recv: Rate::flat(4.0), ..constants() };
     let mut probes = Vec::new();
-    for ranks in [2, 4] {
+    for ranks in [2, 4, 8] {
         for (operation, schedule) in [("broadcast", "linear"), ("allgather", "ring"), ("alltoall", "linear")]
         {
             for bytes in [8, 1 << 10, 64 << 10, 4 << 20] {
@@ -250,9 +262,9 @@ fn constants_are_found_again_from_what_they_predict() {
     let found = coll_cost::fit(&start, &probes);
     let fit = found.fit.as_ref().expect("it says how well it fits");
     assert!(fit.error_factor < 1.05, "{fit:?}");
-    assert_eq!((&fit.ranks[..], fit.probes, fit.cores), (&[2, 4][..], 24, 2));
+    assert_eq!((&fit.ranks[..], fit.probes, fit.cores), (&[2, 4, 8][..], 36, 2));
     let ratio = found.switch_us / truth.switch_us;
-    assert!((0.7..1.4).contains(&ratio), "switches of {} µs", found.switch_us);
+    assert!((0.7..1.4).contains(&ratio), "turns of {} µs", found.switch_us);
 }
 
 #[test]

@@ -18,9 +18,9 @@ pub struct Constants {
     pub recv_us: f64,
     /// A copy or reduction without its bytes.
     pub local_us: f64,
-    /// From a message's coming to a sleeping rank's going on, where it has a core to itself.
+    /// From a message's being sent to its being seen on another core.
     pub wake_us: f64,
-    /// A core's turn from one rank to another, where there are more ranks than cores.
+    /// To hand a core to the next rank, and to look for messages there, where there are more ranks than cores.
     pub switch_us: f64,
     /// A byte sent.
     pub send: Rate,

@@ -28,11 +28,6 @@ impl Layout {
         ranks.div_ceil(self.ranks_per_host.max(1)).max(1)
     }
 
-    /// Ranks that a core of the machine with most of them has to give its turns to.
-    pub fn turns(self, ranks: u32) -> f64 {
-        f64::from(self.ranks_on_host(ranks)) / f64::from(self.cores.max(1))
-    }
-
     /// Ranks on the machine that has most.
     pub fn ranks_on_host(self, ranks: u32) -> u32 {
         ranks.min(self.ranks_per_host.max(1))

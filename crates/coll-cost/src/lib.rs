@@ -8,8 +8,8 @@
 //! - A rank is one thread. Whatever it does takes processor time: an overhead for each message and local operation, and
 //!   a time for each byte that is sent, received, copied or reduced. What can go on does so in the order in which it
 //!   became possible.
-//! - A rank with nothing to do sleeps. What wakes it costs `wake_us` if a core is idle, and where ranks outnumber cores
-//!   it waits for a rank to fall asleep and takes that one's core for `switch_us`.
+//! - A message comes to another core after `wake_us`. A rank with nothing to do waits: on a core of its own it goes on at
+//!   once; where ranks share a core they look for messages in turns, and to hand the core to the next takes `switch_us`.
 //! - Messages stream: a receive may begin when the first [`QUANTUM_BYTES`] have been sent, and ends after the send. A send
 //!   that follows a receive byte by byte passes the stream on.
 //! - Bytes are cheap while all that the ranks of a machine touch lies in its cache, and dear beyond ([`Rate`]).

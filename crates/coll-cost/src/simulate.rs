@@ -1,9 +1,9 @@
 //! Runs an outline on constants: a queue of events in virtual time.
 //!
-//! Ranks of a machine share its cores. A rank runs what it can until nothing is left, then gives its core to the rank
-//! that has waited longest; it is never interrupted. Where there are more ranks than cores, those that wait for a message
-//! take turns at looking for it: a message is seen once every rank of its core has had its turn, at a switch each. That
-//! makes every step of a chain dear, and costs those little that have many messages to wait for at once.
+//! Ranks of a machine share its cores, each at home on one of them. Where a core is all its own, a rank goes on as soon as a
+//! message has come. Where ranks share a core, they have it in turns: a rank runs what it can until nothing is left, and hands
+//! the core to the next, which looks for messages and hands it on if none has come. It is never interrupted. So a step of a
+//! chain is as dear as there are ranks on a core, and those are cheap that have many messages to wait for at once.
 
 use crate::outline::NONE;
 use crate::{Constants, ItemKind, Layout, Outline, Work};
@@ -41,10 +41,12 @@ enum Event {
     Free(u32),
 }
 
-/// By time, then in the order of their making: times are not negative, so their bits are ordered as they are.
+/// By time, then what may begin before who has nothing left to do, then in the order of their making. Times are not
+/// negative, so their bits are ordered as they are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     bits: u64,
+    frees: bool,
     number: u32,
     event: Event,
 }
@@ -53,22 +55,45 @@ struct Key {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Asleep,
-    /// It could go on, and waits for a core.
+    /// It could go on, and waits for its core.
     Waiting,
     Running,
 }
 
 struct Rank {
     mode: Mode,
+    /// Its core's place among all machines' cores.
     core: u32,
     able: VecDeque<u32>,
 }
 
-struct Host {
-    /// Idle cores, with the rank that each ran last.
-    idle: Vec<(u32, u32)>,
-    waiting: VecDeque<u32>,
-    wire_free: f64,
+#[derive(Default)]
+struct Core {
+    /// Ranks that are at home here, in the order of their turns.
+    ranks: Vec<u32>,
+    /// Whose turn it is, or was when the last had nothing left.
+    turn: usize,
+    /// Since when none can go on.
+    idle_since: f64,
+    busy: bool,
+}
+
+impl Core {
+    /// Turns from the one at hand to a rank's.
+    fn turns_to(&self, from: usize, rank: u32) -> usize {
+        let at = self.ranks.iter().position(|&home| home == rank).unwrap_or(0);
+        (at + self.ranks.len() - from) % self.ranks.len()
+    }
+
+    /// When a rank looks again whose message comes at `now`, while all have been looking in turns.
+    fn look(&self, now: f64, rank: u32, turn_us: f64) -> f64 {
+        if turn_us <= 0.0 {
+            return now;
+        }
+        let passed = ((now - self.idle_since) / turn_us).ceil();
+        let from = (self.turn + (passed % self.ranks.len() as f64) as usize) % self.ranks.len();
+        self.idle_since + (passed + self.turns_to(from, rank) as f64) * turn_us
+    }
 }
 
 /// Microseconds for bytes and messages of one work.
@@ -92,7 +117,9 @@ struct Run<'o> {
     end: Vec<f64>,
     state: Vec<State>,
     ranks: Vec<Rank>,
-    hosts: Vec<Host>,
+    cores: Vec<Core>,
+    /// For each machine, when its wire is free.
+    wires: Vec<f64>,
     last: f64,
 }
 
@@ -118,12 +145,13 @@ impl<'o> Run<'o> {
             reduce: us(constants.reduction(work.dtype, work.user_operator).ns(far)),
         };
         let items = outline.items.len();
-        let rank = |_| Rank { mode: Mode::Asleep, core: NONE, able: VecDeque::new() };
-        let host = |_| Host {
-            idle: (0..layout.cores).rev().map(|core| (core, NONE)).collect(),
-            waiting: VecDeque::new(),
-            wire_free: 0.0,
+        let home = |rank: u32| {
+            let host = layout.host(rank);
+            host * layout.cores + (rank - host * layout.ranks_per_host.min(rank)) % layout.cores
         };
+        let hosts = layout.hosts(outline.ranks);
+        let mut cores: Vec<Core> = (0..hosts * layout.cores).map(|_| Core::default()).collect();
+        (0..outline.ranks).for_each(|rank| cores[home(rank) as usize].ranks.push(rank));
         Run {
             outline,
             constants,
@@ -134,15 +162,23 @@ impl<'o> Run<'o> {
             missing: outline.items.iter().map(|item| item.waits).collect(),
             end: vec![0.0; items],
             state: vec![State::Ahead; items],
-            ranks: (0..outline.ranks).map(rank).collect(),
-            hosts: (0..layout.hosts(outline.ranks)).map(host).collect(),
+            ranks: (0..outline.ranks)
+                .map(|rank| Rank { mode: Mode::Asleep, core: home(rank), able: VecDeque::new() })
+                .collect(),
+            cores,
+            wires: vec![0.0; hosts as usize],
             last: 0.0,
         }
     }
 
     fn push(&mut self, at: f64, event: Event) {
         self.number += 1;
-        self.events.push(Reverse(Key { bits: at.to_bits(), number: self.number, event }));
+        self.events.push(Reverse(Key {
+            bits: at.to_bits(),
+            frees: matches!(event, Event::Free(_)),
+            number: self.number,
+            event,
+        }));
     }
 
     /// One thing less that an operation waits for.
@@ -159,22 +195,16 @@ impl<'o> Run<'o> {
         if self.ranks[rank as usize].mode != Mode::Asleep {
             return;
         }
-        let host = &mut self.hosts[self.layout.host(rank) as usize];
-        // The core that it had, if that is idle: nothing has to be fetched again.
-        let own = host.idle.iter().rposition(|&(_, last)| last == rank).or(host.idle.len().checked_sub(1));
-        match own {
-            None => {
-                host.waiting.push_back(rank);
-                self.ranks[rank as usize].mode = Mode::Waiting;
-            }
-            Some(at) => {
-                let (core, _) = host.idle.swap_remove(at);
-                self.ranks[rank as usize].core = core;
-                let crowded = self.layout.turns(self.outline.ranks) > 1.0;
-                let wake = if now == 0.0 || crowded { 0.0 } else { self.constants.wake_us };
-                self.go(now + wake, rank);
-            }
+        let core = &self.cores[self.ranks[rank as usize].core as usize];
+        if core.busy {
+            self.ranks[rank as usize].mode = Mode::Waiting;
+            return;
         }
+        let begins = match core.ranks.len() {
+            1 => now,
+            _ => core.look(now, rank, self.constants.switch_us),
+        };
+        self.take_turn(begins, rank);
     }
 
     fn free(&mut self, now: f64, rank: u32) {
@@ -182,15 +212,26 @@ impl<'o> Run<'o> {
             return self.go(now, rank);
         }
         self.ranks[rank as usize].mode = Mode::Asleep;
-        let core = self.ranks[rank as usize].core;
-        let host = &mut self.hosts[self.layout.host(rank) as usize];
-        match host.waiting.pop_front() {
-            None => host.idle.push((core, rank)),
+        let core = &mut self.cores[self.ranks[rank as usize].core as usize];
+        let waits = |rank: u32| self.ranks[rank as usize].mode == Mode::Waiting;
+        let next = core.ranks.iter().copied().filter(|&rank| waits(rank));
+        match next.min_by_key(|&rank| core.turns_to(core.turn, rank)) {
+            None => {
+                core.busy = false;
+                core.idle_since = now;
+            }
             Some(next) => {
-                self.ranks[next as usize].core = core;
-                self.go(now, next);
+                let turns = core.turns_to(core.turn, next) as f64;
+                self.take_turn(now + turns * self.constants.switch_us, next);
             }
         }
+    }
+
+    fn take_turn(&mut self, begins: f64, rank: u32) {
+        let core = &mut self.cores[self.ranks[rank as usize].core as usize];
+        core.busy = true;
+        core.turn = core.turns_to(0, rank);
+        self.go(begins, rank);
     }
 
     /// Runs the operation that a rank could have begun first.
@@ -234,16 +275,16 @@ impl<'o> Run<'o> {
         }
         let to = self.outline.items[item.partner as usize].rank;
         let (from_host, to_host) = (self.layout.host(item.rank), self.layout.host(to));
-        let turns = self.layout.turns(self.outline.ranks);
-        let look = if turns > 1.0 { turns * self.constants.switch_us } else { 0.0 };
-        let mut arrives = first + look;
+        let same_core = self.ranks[item.rank as usize].core == self.ranks[to as usize].core;
+        let mut arrives = first;
         if let Some(wire) = self.constants.wire.filter(|_| from_host != to_host) {
             let bytes = item.share * self.prices.bytes;
-            let host = &mut self.hosts[from_host as usize];
-            let begins = first.max(host.wire_free);
-            host.wire_free = begins + bytes * wire.byte_ns / 1000.0;
-            arrives = begins + bytes.min(QUANTUM_BYTES) * wire.byte_ns / 1000.0 + wire.latency_us + look;
+            let free = &mut self.wires[from_host as usize];
+            let begins = first.max(*free);
+            *free = begins + bytes * wire.byte_ns / 1000.0;
+            arrives = begins + bytes.min(QUANTUM_BYTES) * wire.byte_ns / 1000.0 + wire.latency_us;
         }
+        arrives += if same_core { 0.0 } else { self.constants.wake_us };
         self.release(arrives, item.partner);
     }
 

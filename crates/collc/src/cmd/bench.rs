@@ -163,24 +163,16 @@ fn settings(
     let forced = std::env::var(choice::SCHEDULE).unwrap_or_default();
     choice::forced()?;
     let plans = args.through == Through::Plans;
-    if !plans && (constants.is_some() || !forced.is_empty()) {
-        return Err(Failure::unusable(
-            "a communicator takes neither constants nor a forced schedule in this version",
-        )
-        .help("`--through plans` runs the plans that are chosen so, without a communicator"));
-    }
-    if plans {
-        let chooser = choice::chooser(args.constants.as_deref())?;
-        for &operation in operations {
-            let question = Question {
-                root: args.root,
-                dtype: args.dtype,
-                transport: args.transport.name(),
-                layout: Layout::one_host(choice::cores()),
-                ..Question::new(operation, world, sizes.first().copied().unwrap_or(0))
-            };
-            chooser.choose(&question).map_err(|error| Failure::unusable(error.to_string()))?;
-        }
+    let chooser = choice::chooser(args.constants.as_deref())?;
+    for &operation in operations {
+        let question = Question {
+            root: args.root,
+            dtype: args.dtype,
+            transport: args.transport.name(),
+            layout: Layout::one_host(choice::cores()),
+            ..Question::new(operation, world, sizes.first().copied().unwrap_or(0))
+        };
+        chooser.choose(&question).map_err(|error| Failure::unusable(error.to_string()))?;
     }
     let is_table = args.format == BenchFormat::Table;
     let mut cells = Vec::new();

@@ -17,14 +17,17 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// What is run: a message, a message and a copy, an exchange, steps that wait for each other, reductions, many messages.
-const PROBES: [(&str, bool); 6] = [
+/// What is run: a message, a message and a copy, an exchange, steps that wait for each other, reductions, many messages in
+/// one step and the same in two.
+const PROBES: [(&str, bool); 8] = [
     ("broadcast.linear", true),
     ("broadcast.linear", false),
     ("allgather.ring", true),
     ("allreduce.recursive_doubling", false),
     ("allreduce.ring", true),
     ("alltoall.linear", false),
+    ("allgather.direct", true),
+    ("allgather.doubling", true),
 ];
 /// At which sizes.
 const SIZES: [u64; 5] = [8, 1 << 10, 32 << 10, 1 << 20, 16 << 20];

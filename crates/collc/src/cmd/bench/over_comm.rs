@@ -10,6 +10,7 @@ use coll::{Communicator, Outcome, Request, Via, View, ViewMut, library};
 use coll_base::Fraction;
 use coll_contract::Contract;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One rank of a job.
@@ -38,6 +39,7 @@ impl OverComm {
             .token(settings.token.clone())
             .time_limit(Duration::from_secs_f64(settings.time_limit_s))
             .via(via)
+            .chooser(Arc::new(settings.chooser()?))
             .build();
         Ok(OverComm {
             settings: settings.clone(),

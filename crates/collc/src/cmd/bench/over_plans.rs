@@ -11,7 +11,7 @@ use coll::Outcome;
 use coll::select::{Candidate, Chooser, Question};
 use coll_base::Fraction;
 use coll_contract::{BufferRole, Contract};
-use coll_cost::{Layout, Tuning};
+use coll_cost::Layout;
 use coll_exec::{Binding, Bound, BufferMemory, Placement, RunOptions};
 use coll_kernel::Reducer;
 use coll_plan::Plan;
@@ -63,12 +63,7 @@ struct Memory {
 impl<W: Wire> OverPlans<W> {
     /// Joins the others.
     pub(super) fn join(settings: &Settings) -> Result<OverPlans<W>, Failure> {
-        let tuning = match &settings.constants {
-            None => Tuning::shipped(),
-            Some(text) => Tuning::from_json(text).map_err(|error| Failure::unusable(error.to_string()))?,
-        };
-        let forced = settings.forced.parse().map_err(|error| Failure::unusable(format!("{error}")))?;
-        let chooser = Chooser::new(tuning).with_forced(forced);
+        let chooser = settings.chooser()?;
         let reducer = Reducer::builtin(settings.op, settings.dtype)
             .map_err(|error| Failure::unusable(error.to_string()))?;
         let (world, rank) = (settings.world, settings.rank);

@@ -1,6 +1,9 @@
 //! What a benchmark's ranks are told, and what rank 0 reports of a cell.
 
+use crate::failure::Failure;
+use coll::select::Chooser;
 use coll_base::{DType, RedOp};
+use coll_cost::Tuning;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -32,6 +35,19 @@ pub(crate) struct Settings {
     pub(crate) constants: Option<String>,
     /// Schedules to take whatever they cost, as the environment has it.
     pub(crate) forced: String,
+}
+
+impl Settings {
+    /// What schedules are chosen by.
+    pub(super) fn chooser(&self) -> Result<Chooser, Failure> {
+        let unusable = |error: &dyn std::fmt::Display| Failure::unusable(error.to_string());
+        let tuning = match &self.constants {
+            None => Tuning::shipped(),
+            Some(text) => Tuning::from_json(text).map_err(|error| unusable(&error))?,
+        };
+        let forced = self.forced.parse().map_err(|error| unusable(&error))?;
+        Ok(Chooser::new(tuning).with_forced(forced))
+    }
 }
 
 /// One row: an operation at a size.
