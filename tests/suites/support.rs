@@ -87,7 +87,7 @@ pub struct Call<'p> {
 impl<'p> Call<'p> {
     pub fn new(plan: &'p Plan, case: &Case) -> Result<Call<'p>, String> {
         let (reducer, _) = case.operator.compiled(case.dtype, true).map_err(|error| error.to_string())?;
-        let reference = case.operator.reducer(case.dtype).map_err(|error| error.to_string())?;
+        let reference = case.operator.reference(case.dtype, plan).map_err(|error| error.to_string())?;
         let counts = plan.contract.counts(case.elements).map_err(|error| error.to_string())?;
         let element_size_bytes = case.dtype.size_bytes();
         let placements = placements(&plan.contract, case.in_place);

@@ -117,6 +117,11 @@ impl DType {
         matches!(self, F8E4M3 | F8E5M2 | F16 | Bf16 | F32 | F64)
     }
 
+    /// True for the real floats of fewer than 32 bits.
+    pub fn is_narrow_float(self) -> bool {
+        self.is_float() && self.size_bytes() < 4
+    }
+
     /// True for complex numbers.
     pub fn is_complex(self) -> bool {
         matches!(self, DType::C64 | DType::C128)

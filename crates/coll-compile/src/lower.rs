@@ -32,7 +32,7 @@ mod slots;
 
 use crate::{Grouped, codes};
 use agenda::Agenda;
-use coll_base::{Diagnostic, SourceMap};
+use coll_base::{DType, Diagnostic, SourceMap};
 use coll_ir::Program;
 use coll_plan::{Claims, Plan, RankPlan};
 use rank::Lowering;
@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) lanes: u32,
     /// Parts that each chunk has been cut into.
     pub(crate) slices: u32,
+    /// What narrow floats are reduced in.
+    pub(crate) accumulate: Option<DType>,
     /// Let sends follow receives byte by byte.
     pub(crate) fuse: bool,
     /// Leave out waits that say nothing new.
@@ -148,6 +150,7 @@ fn assemble(shared: Shared<'_>, ranks: Vec<RankPlan>) -> Plan {
         cuts: program.cuts.0.clone(),
         channels: shared.settings.lanes,
         slices: shared.settings.slices,
+        accumulate: shared.settings.accumulate,
         slots: 0,
         lines: shared.lines.table,
         ranks,

@@ -2,7 +2,7 @@
 
 use crate::passes::{Grouped, drop_dead, merge, slice};
 use crate::{codes, lower};
-use coll_base::{Diagnostic, SourceMap};
+use coll_base::{DType, Diagnostic, SourceMap};
 use coll_ir::{Kind, Program};
 use coll_plan::Plan;
 use std::fmt;
@@ -18,6 +18,8 @@ pub struct Options {
     pub lanes: Option<u32>,
     /// Parts that every chunk is cut into, instead of what `tune` says.
     pub slices: Option<u32>,
+    /// The type that narrow floats are reduced in, instead of what `tune` says.
+    pub accumulate: Option<DType>,
 }
 
 /// What came out.
@@ -141,7 +143,16 @@ fn settings(program: &Program, options: &Options) -> Result<lower::Settings, Dia
     let slices = options.slices.or(program.tune.slices).unwrap_or(1);
     within("slices", slices, SLICES_MAX)?;
     let slices = if runs(options, "slice") { slices } else { 1 };
-    Ok(lower::Settings { lanes, slices, fuse: runs(options, "fuse"), prune: runs(options, "prune") })
+    let accumulate = options.accumulate.or(program.tune.accumulate);
+    if let Some(dtype) = accumulate.filter(|&dtype| dtype != DType::F32) {
+        let message = format!("nothing can be accumulated in {dtype}");
+        return Err(Diagnostic::unplaced(codes::CANNOT_COMPILE, message)
+            .expected("`f32`")
+            .found(format!("`{dtype}`"))
+            .help("narrow floats can be accumulated in `f32`"));
+    }
+    let (fuse, prune) = (runs(options, "fuse"), runs(options, "prune"));
+    Ok(lower::Settings { lanes, slices, accumulate, fuse, prune })
 }
 
 fn runs(options: &Options, name: &str) -> bool {

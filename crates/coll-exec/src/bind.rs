@@ -26,7 +26,8 @@ pub struct Binding<'a> {
     pub counts: &'a [u64],
     /// Bytes of an element in the caller's buffers.
     pub element_size_bytes: u64,
-    /// The operator. Give one exactly if the collective reduces: a slice cannot always tell.
+    /// The operator, on the elements of the caller's buffers. Give one exactly if the collective reduces: a slice cannot
+    /// always tell. Where the plan accumulates in a wider type, it is the binding that makes it do so.
     pub reducer: Option<&'a Reducer>,
     /// How each buffer will be given.
     pub placements: &'a [Placement],
@@ -67,6 +68,8 @@ impl Bound {
             },
         })?;
         check_tables(&binding)?;
+        let wide = binding.reducer.filter(|_| plan.accumulate.is_some()).and_then(Reducer::in_f32);
+        let binding = Binding { reducer: wide.as_ref().or(binding.reducer), ..binding };
         let prepared = is_prepared(&binding)?;
         let working_bytes = binding.reducer.filter(|_| prepared).map(Reducer::working_size_bytes);
         let layout = Layout::new(&binding, part, working_bytes)?;
@@ -151,7 +154,8 @@ fn is_prepared(binding: &Binding<'_>) -> Result<bool, BindError> {
     if !contract.reduces() && !silent {
         return Ok(false);
     }
-    if contract.values.iter().any(|value| matches!(value, Value::Copy(_))) {
+    let copies = contract.values.iter().any(|value| matches!(value, Value::Copy(_)));
+    if copies && !reducer.keeps_single_values() {
         let operator = operator(reducer);
         return Err(BindError::Mixed { collective: contract.collective.clone(), operator });
     }

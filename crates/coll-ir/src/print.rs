@@ -81,6 +81,9 @@ fn write_program(text: &mut String, program: &Program) -> fmt::Result {
             writeln!(text, "tune {word} {value}")?;
         }
     }
+    if let Some(dtype) = program.tune.accumulate {
+        writeln!(text, "tune accumulate {dtype}")?;
+    }
     for stage in &program.stages {
         writeln!(text, "stage {} {}..{}", stage.name, stage.start, stage.end)?;
     }

@@ -1,7 +1,7 @@
 //! The types of a program.
 
 use crate::{OriginId, Origins};
-use coll_base::Fraction;
+use coll_base::{DType, Fraction};
 use coll_contract::{ClassId, Contract};
 
 /// A schedule, instantiated. See the crate's documentation for what it means.
@@ -180,4 +180,6 @@ pub struct Tune {
     pub lanes: Option<u32>,
     /// Parts that every chunk is cut into, each a message of its own, at least 1.
     pub slices: Option<u32>,
+    /// The type that narrow floats are reduced in, `f32`: partial results keep it, in memory and in messages.
+    pub accumulate: Option<DType>,
 }

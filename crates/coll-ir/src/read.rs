@@ -7,7 +7,7 @@ use crate::words::{Answer, Words, tokenize};
 use crate::{
     Cuts, Kind, Origin, Origins, Place, Program, Scratch, Stage, Step, Transfer, Tune, print::default_class,
 };
-use coll_base::{FileId, Fraction, Span};
+use coll_base::{DType, FileId, Fraction, Span};
 use coll_contract::{Blocks, BufferDecl, BufferRole, Classes, Contract, Ensure, Leaf, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -313,11 +313,18 @@ impl Reader {
     fn tune(&mut self, words: &mut Words<'_>) -> Answer<()> {
         while !words.is_empty() {
             let word = words.name()?;
+            if word == "accumulate" {
+                self.program.tune.accumulate = match words.name()? {
+                    "f32" => Some(DType::F32),
+                    found => return Err(format!("expected `f32`, found `{found}`")),
+                };
+                continue;
+            }
             let value = words.number_within(1..u32::MAX, "a number from 1")?;
             match word {
                 "lanes" => self.program.tune.lanes = Some(value),
                 "slices" => self.program.tune.slices = Some(value),
-                _ => return Err(format!("expected `lanes` or `slices`, found `{word}`")),
+                _ => return Err(format!("expected `lanes`, `slices` or `accumulate`, found `{word}`")),
             }
         }
         Ok(())
@@ -529,6 +536,7 @@ mod tests {
         check(&format!("{head}ensure data[0] on 0 == copy data[0] on 0..2\n"), 3, "`copy` of one block");
         check(&format!("{head}stage s 0..3\n"), 4, "ends at step 3 of 0");
         check(&format!("{head}tune lanes 0\n"), 3, "not a number from 1");
+        check(&format!("{head}tune accumulate f64\n"), 3, "expected `f32`, found `f64`");
         check(&format!("{head}step\nmove 0.data[0] to 1.data[0] !\n"), 4, "`!` has no meaning");
     }
 

@@ -46,11 +46,14 @@ use code::{Code, Memory};
 use coll_base::DType;
 use coll_kernel::{UserCode, UserOperator};
 use lower::{Body, Operands};
+use std::sync::Arc;
 
 /// Machine code of a user's operator for one element type and one value for each parameter. The memory it lies in is
 /// given back when it is dropped.
 pub struct NativeOperator {
     code: Code,
+    /// Of an operator on narrow floats, what it was made of, to be made again for `f32`.
+    source: Option<Box<(Machine, UserOperator, Vec<f64>)>>,
 }
 
 /// Compiles an operator for this processor.
@@ -86,7 +89,9 @@ fn compile_in(
     let one = |expr: &Option<_>| expr.as_ref().map(|expr| lower(expr, Operands::One)).transpose();
     let bodies: [Option<Body>; 3] =
         [Some(lower(&operator.combine, Operands::Two)?), one(&operator.given)?, one(&operator.ensure)?];
-    Ok(NativeOperator { code: Code::new(memory, machine, element, &bodies)? })
+    let source = || Box::new((machine.clone(), operator.clone(), params.to_vec()));
+    let source = dtype.is_narrow_float().then(source);
+    Ok(NativeOperator { code: Code::new(memory, machine, element, &bodies)?, source })
 }
 
 impl UserCode for NativeOperator {
@@ -100,5 +105,11 @@ impl UserCode for NativeOperator {
 
     fn finish(&self, working: &[u8], output: &mut [u8]) {
         self.code.finish(working, output);
+    }
+
+    fn in_f32(&self) -> Option<Arc<dyn UserCode>> {
+        let (machine, operator, params) = &**self.source.as_ref()?;
+        let native = compile_for(machine, operator, DType::F32, params).ok()?;
+        Some(Arc::new(native))
     }
 }

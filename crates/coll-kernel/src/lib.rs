@@ -30,6 +30,7 @@ mod scale;
 mod simd;
 mod table;
 mod unsupported;
+mod wide;
 
 pub use expr::{Binary, Expr, Unary, UserOperator};
 pub use laws::{Law, LawBreak, sample_laws};

@@ -12,7 +12,7 @@
 mod float;
 mod whole;
 
-pub use float::unit_roundoff;
+pub use float::{rounded_once, unit_roundoff};
 
 use coll_base::{DType, RedOp};
 
@@ -192,6 +192,16 @@ pub fn expected_with(dtype: DType, op: RedOp, params: &[f64], leaves: &[Scalar])
         _ => whole::integer(dtype, op, params, &values),
     };
     reduced.map(Expected::Int)
+}
+
+/// As [`expected_with`], for a narrow float that is accumulated in `f32` and rounded once.
+pub fn expected_in_f32(dtype: DType, op: RedOp, params: &[f64], leaves: &[Scalar]) -> Option<Expected> {
+    match expected_with(DType::F32, op, params, leaves)? {
+        Expected::Float { value, bound } => {
+            Some(Expected::Float { value, bound: rounded_once(dtype, value, bound) })
+        }
+        other => Some(other),
+    }
 }
 
 fn complex(leaf: &Scalar) -> Option<(f64, f64)> {

@@ -3,6 +3,7 @@
 //! Elements are reduced as **working elements**. For most operators these are the elements themselves; an average of
 //! integers sums in a wider type, an average of floats puts in fractions, a pre-multiplied sum multiples, and a user's
 //! operator may say what a rank puts in and what is made of the result. [`Reducer::is_direct`] tells the two cases apart.
+//! [`Reducer::in_f32`] is the same operator with `f32` as the working elements of narrow floats.
 
 use crate::Unsupported;
 use crate::average;
@@ -14,6 +15,7 @@ use crate::native::UserCode;
 use crate::scale::Scale;
 use crate::simd::{self, Level};
 use crate::table;
+use crate::wide::Wide;
 use coll_base::{DType, RedOp};
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +26,15 @@ pub struct Reducer {
     name: Arc<str>,
     dtype: DType,
     commutative: bool,
+    source: Source,
     kind: Kind,
+}
+
+/// What it was made of.
+#[derive(Clone)]
+enum Source {
+    Builtin(RedOp),
+    User(Arc<(UserOperator, Vec<f64>)>),
 }
 
 #[derive(Clone)]
@@ -33,6 +43,8 @@ enum Kind {
     Average(CombineFn),
     Scaled(CombineFn, Scale),
     User { code: Arc<dyn UserCode>, direct: bool, native: bool },
+    /// A narrow float, accumulated in `f32`.
+    Wide(Arc<Wide>),
 }
 
 impl Reducer {
@@ -61,7 +73,8 @@ impl Reducer {
             (RedOp::Avg, []) => Kind::Average(combine),
             (_, []) => Kind::Builtin(combine),
         };
-        Ok(Reducer { name: op.name().into(), dtype, commutative: true, kind })
+        let (name, source) = (op.name().into(), Source::Builtin(op));
+        Ok(Reducer { name, dtype, commutative: true, source, kind })
     }
 
     /// A user's operator, with a value for each of its parameters.
@@ -77,6 +90,7 @@ impl Reducer {
             name: operator.name.as_str().into(),
             dtype,
             commutative: operator.commutative,
+            source: Source::User(Arc::new((operator.clone(), params.to_vec()))),
             kind: Kind::User { code: code.into(), direct, native: false },
         })
     }
@@ -95,6 +109,52 @@ impl Reducer {
         Ok(reducer)
     }
 
+    /// The same operator with `f32` as working elements: what a rank puts in is widened, and each result rounded once.
+    /// Machine code of a user's operator is made anew by what made it, or else interpreted. None where it makes no
+    /// difference: on other types than narrow floats; for operators that never round, `min` and `max`; for an average of
+    /// 8-bit floats, which is summed so anyway; and if it is such a one already.
+    pub fn in_f32(&self) -> Option<Reducer> {
+        if !self.dtype.is_narrow_float() {
+            return None;
+        }
+        let wide = match (&self.kind, &self.source) {
+            (Kind::Wide(_), _) => return None,
+            (Kind::Average(_), _) if self.dtype.size_bytes() == 1 => return None,
+            (_, Source::Builtin(RedOp::Sum | RedOp::Prod | RedOp::Avg | RedOp::PremulSum)) => {
+                let Source::Builtin(op) = self.source else { return None };
+                Reducer::builtin_with(op, DType::F32, self.params())
+            }
+            (_, Source::Builtin(_)) => return None,
+            (kind, Source::User(source)) => {
+                let (operator, params) = &**source;
+                let native = match kind {
+                    Kind::User { code, native: true, .. } => code.in_f32(),
+                    _ => None,
+                };
+                match native {
+                    Some(code) => Reducer::user_native(operator, DType::F32, params, code),
+                    None => Reducer::user(operator, DType::F32, params),
+                }
+            }
+        };
+        let wide = wide.expect("invariant: what works on a narrow float works on f32");
+        let kind = Kind::Wide(Arc::new(Wide::new(self.dtype, wide)));
+        Some(Reducer { kind, ..self.clone() })
+    }
+
+    /// True if it is such a one as [`Reducer::in_f32`] makes.
+    pub fn is_in_f32(&self) -> bool {
+        matches!(self.kind, Kind::Wide(_))
+    }
+
+    /// True if what is put in and not reduced comes out as it went in, but for a NaN that signals, which becomes quiet.
+    pub fn keeps_single_values(&self) -> bool {
+        match &self.kind {
+            Kind::Wide(wide) => wide.reducer.is_direct(),
+            _ => self.is_direct(),
+        }
+    }
+
     /// The operator's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -105,6 +165,7 @@ impl Reducer {
     pub fn params(&self) -> &[f64] {
         match &self.kind {
             Kind::Scaled(_, scale) => std::slice::from_ref(scale.factor()),
+            Kind::Wide(wide) => wide.reducer.params(),
             Kind::Builtin(_) | Kind::Average(_) | Kind::User { .. } => &[],
         }
     }
@@ -121,22 +182,26 @@ impl Reducer {
 
     /// True if a user's operator runs as machine code that was handed in.
     pub fn is_native(&self) -> bool {
-        matches!(self.kind, Kind::User { native: true, .. })
+        match &self.kind {
+            Kind::Wide(wide) => wide.reducer.is_native(),
+            kind => matches!(kind, Kind::User { native: true, .. }),
+        }
     }
 
     /// True if working elements are the elements as they are, so that nothing need be prepared or finished.
     pub fn is_direct(&self) -> bool {
         match self.kind {
             Kind::Builtin(_) => true,
-            Kind::Average(_) | Kind::Scaled(..) => false,
+            Kind::Average(_) | Kind::Scaled(..) | Kind::Wide(_) => false,
             Kind::User { direct, .. } => direct,
         }
     }
 
     /// Bytes of a working element.
     pub fn working_size_bytes(&self) -> u64 {
-        match self.kind {
+        match &self.kind {
             Kind::Average(_) => average::working_size_bytes(self.dtype),
+            Kind::Wide(wide) => wide.reducer.working_size_bytes(),
             Kind::Builtin(_) | Kind::Scaled(..) | Kind::User { .. } => self.dtype.size_bytes(),
         }
     }
@@ -144,8 +209,9 @@ impl Reducer {
     /// The most values that one result may be made of where `ranks` ranks run together: an average of floats divides
     /// each by the number of ranks, and one of integers sums in a type that has room for so many.
     pub fn leaves_max(&self, ranks: u64) -> u64 {
-        match self.kind {
+        match &self.kind {
             Kind::Average(_) => average::leaves_max(self.dtype, ranks),
+            Kind::Wide(wide) => wide.reducer.leaves_max(ranks),
             Kind::Builtin(_) | Kind::Scaled(..) | Kind::User { .. } => u64::MAX,
         }
     }
@@ -169,6 +235,7 @@ impl Reducer {
                 }
                 operand => combine(target, operand, incoming),
             },
+            Kind::Wide(wide) => wide.reducer.combine_into(target, operand, incoming, incoming_left),
             Kind::User { code, .. } if incoming_left => code.combine(target, Some(incoming), operand),
             Kind::User { code, .. } => code.combine(target, operand, Some(incoming)),
         }
@@ -183,6 +250,7 @@ impl Reducer {
             Kind::Builtin(combine) | Kind::Average(combine) | Kind::Scaled(combine, _) => {
                 many(target, operands, combine);
             }
+            Kind::Wide(wide) => wide.reducer.combine_many(target, operands),
             Kind::User { code, .. } => {
                 many(target, operands, |target, a, b| code.combine(target, a, Some(b)))
             }
@@ -195,6 +263,7 @@ impl Reducer {
             Kind::Builtin(_) => working.copy_from_slice(input),
             Kind::Average(_) => average::prepare(self.dtype, ranks, input, working),
             Kind::Scaled(_, scale) => scale.prepare(input, working),
+            Kind::Wide(wide) => wide.prepare(ranks, input, working),
             Kind::User { code, .. } => code.prepare(input, working),
         }
     }
@@ -204,6 +273,7 @@ impl Reducer {
         match &self.kind {
             Kind::Builtin(_) | Kind::Scaled(..) => output.copy_from_slice(working),
             Kind::Average(_) => average::finish(self.dtype, ranks, leaves, working, output),
+            Kind::Wide(wide) => wide.finish(ranks, leaves, working, output),
             Kind::User { code, .. } => code.finish(working, output),
         }
     }

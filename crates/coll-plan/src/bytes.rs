@@ -8,8 +8,11 @@
 use crate::{Plan, PlanError, normal_form, verify};
 use sha2::{Digest, Sha256};
 
-/// The version of the binary and JSON forms that this build writes and reads.
-pub const FORMAT_VERSION: u32 = 2;
+/// The version of a plan's forms that this build writes. Of binary plans it reads no other.
+pub const FORMAT_VERSION: u32 = 3;
+
+/// The oldest version whose text and JSON are read: what came later is left out there.
+pub(crate) const READABLE_VERSION_MIN: u32 = 2;
 
 /// The first bytes of a binary plan.
 pub const MAGIC: &[u8; 8] = b"COLLPLAN";
@@ -213,8 +216,10 @@ mod tests {
         assert!(kind(&bytes[..5]).starts_with("the plan is cut short"));
         assert!(kind(&[&bytes[..], b"\n"].concat()).starts_with("bytes after the plan"));
         let mut later = bytes.clone();
-        later[8] = 3;
-        assert!(kind(&later).starts_with("plan format version 3, and this build reads version 2"));
+        later[8] = 4;
+        assert!(kind(&later).starts_with("plan format version 4, and this build reads version 3"));
+        later[8] = 2;
+        assert!(kind(&later).starts_with("plan format version 2") && kind(&later).contains("compile"));
         later[8] = 1;
         assert!(kind(&later).contains("plan format version 1") && kind(&later).contains("compile"));
         let mut damaged = bytes.clone();

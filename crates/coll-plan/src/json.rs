@@ -1,6 +1,6 @@
-//! The JSON form, for other programs: `{"format": "collc plan", "version": 1, "plan": {…}}`.
+//! The JSON form, for other programs: `{"format": "collc plan", "version": 3, "plan": {…}}`.
 
-use crate::bytes::FORMAT_VERSION;
+use crate::bytes::{FORMAT_VERSION, READABLE_VERSION_MIN};
 use crate::{Plan, PlanError, normal_form, verify};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub enum JsonError {
     #[error("not the JSON of a plan: {0}; `collc compile --emit json` writes one")]
     Malformed(#[from] serde_json::Error),
     /// It says that it is something else.
-    #[error("expected the format `{FORMAT}`, version {FORMAT_VERSION}, found `{format}`, version {version}")]
+    #[error("expected the format `{FORMAT}`, version {READABLE_VERSION_MIN} to {FORMAT_VERSION}, found `{format}`, version {version}")]
     Foreign {
         /// What it says it is.
         format: String,
@@ -62,7 +62,7 @@ pub fn to_json(plan: &Plan) -> String {
 /// If it is no JSON, no plan, of another version, or does not fit itself.
 pub fn from_json(text: &str) -> Result<Plan, JsonError> {
     let head: Head = serde_json::from_str(text)?;
-    if head.format != FORMAT || head.version != FORMAT_VERSION {
+    if head.format != FORMAT || !(READABLE_VERSION_MIN..=FORMAT_VERSION).contains(&head.version) {
         return Err(JsonError::Foreign { format: head.format, version: head.version });
     }
     let read: Read = serde_json::from_str(text)?;
@@ -81,11 +81,19 @@ mod tests {
     }
 
     #[test]
+    fn what_an_earlier_version_wrote_is_read() {
+        let earlier = to_json(&pair()).replace("\"version\": 3", "\"version\": 2");
+        let earlier = earlier.replacen("    \"accumulate\": null,\n", "", 1);
+        assert!(!earlier.contains("accumulate"));
+        assert_eq!(from_json(&earlier).unwrap(), pair());
+    }
+
+    #[test]
     fn errors_name_what_was_found() {
         let words = |text: &str| from_json(text).unwrap_err().to_string();
         let json = to_json(&pair());
         assert!(words("rank 0").contains("line 1 column 1"));
-        assert!(words(&json.replace("\"version\": 2", "\"version\": 7")).ends_with("version 7"));
+        assert!(words(&json.replace("\"version\": 3", "\"version\": 7")).ends_with("version 7"));
         assert!(
             words(&json.replacen("\"channels\": 1", "\"channels\": 0", 1))
                 .contains("channels: expected 1 to 1024")

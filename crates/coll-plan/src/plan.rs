@@ -1,7 +1,7 @@
 //! The types of a plan. The crate's documentation says what they mean.
 
 use crate::{Claims, Proof};
-use coll_base::Fraction;
+use coll_base::{DType, Fraction};
 use coll_contract::{ClassId, Contract};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,11 @@ pub struct Plan {
     /// How many parts each chunk was cut into, on top of what the schedule asks; 1 if into none. Nothing depends on it: it
     /// tells ranks that were given different ones what they disagree on.
     pub slices: u32,
+    /// The type that narrow floats are reduced in, `f32`, or none for their own. Where a call's elements are narrow floats,
+    /// and its operator rounds, every region and every message holds elements of this type from the start to the end,
+    /// when the result is rounded once. To all other calls it means nothing.
+    #[serde(default)]
+    pub accumulate: Option<DType>,
     /// Message slots that each connection must offer for the plan to end. 0 means that it runs even if every send waits
     /// for its receive; plans that the compiler makes are such.
     pub slots: u32,
@@ -79,6 +84,7 @@ impl Plan {
             cuts: self.cuts.clone(),
             channels: self.channels,
             slices: self.slices,
+            accumulate: self.accumulate,
             slots: self.slots,
             lines: self.lines.clone(),
             ranks: vec![part],

@@ -3,7 +3,7 @@
 use crate::{Plan, from_text};
 
 /// An all-reduce of two ranks, two pieces, with staging, waits of both kinds, two lanes and two lines.
-pub(crate) const PAIR: &str = r#"plan 2
+pub(crate) const PAIR: &str = r#"plan 3
 name "allreduce.pair"
 param "k" -4
 root 1

@@ -115,6 +115,8 @@ codes! {
     TUNE_IN_CALL = "W0750", "the tuning of a called schedule";
     /// A collective without an `ensure`.
     PROMISES_NOTHING = "W0751", "a collective that promises nothing";
+    /// `accumulate` where nothing is reduced.
+    NOTHING_ACCUMULATED = "W0752", "accumulate where nothing is reduced";
 }
 
 #[cfg(test)]

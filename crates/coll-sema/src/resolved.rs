@@ -8,7 +8,7 @@
 //! locals of their own.
 
 use crate::builtin::Builtin;
-use coll_base::Span;
+use coll_base::{DType, Span};
 use coll_contract::BufferRole;
 use coll_ir::Kind;
 use coll_syntax::ast::BinaryOp;
@@ -233,6 +233,15 @@ pub(crate) struct Call {
 pub(crate) enum Tuning {
     Lanes,
     Slices,
+    Accumulate,
+}
+
+/// What it is set to.
+#[derive(Clone, Debug)]
+pub(crate) enum Tuned {
+    Number(Tuning, Expr),
+    /// The type that narrow floats are reduced in, and where it is written.
+    Accumulate(DType, Span),
 }
 
 /// A statement of a schedule.
@@ -247,7 +256,7 @@ pub(crate) enum Stmt {
     /// The condition and the reason to give when it fails.
     Require(Expr, String),
     Stage(String, Vec<Stmt>),
-    Tune(Vec<(Tuning, Expr)>),
+    Tune(Vec<Tuned>),
     Step(Step),
     Call(Call),
 }

@@ -22,7 +22,7 @@ pub(crate) fn origin(source: &Source, plan: &Plan, options: &Options) -> String 
     add(&coll_plan::FORMAT_VERSION.to_string());
     add(&plan.name);
     add(&format!("{:?} {} {:?}", plan.params, plan.world(), plan.root));
-    add(&format!("{:?} {:?} {:?}", options.merge, options.lanes, options.slices));
+    add(&format!("{:?} {:?} {:?} {:?}", options.merge, options.lanes, options.slices, options.accumulate));
     for pass in coll_compile::PASSES.iter().filter(|pass| options.skip.iter().any(|name| name == pass.name)) {
         add(&format!("skip {}", pass.name));
     }
@@ -56,10 +56,12 @@ mod tests {
         assert_eq!(plain, origin(&Source::from_text("chain.coll", text), 2, 0, &Options::default()));
         let other_text = text.replace("chain", "change");
         let lanes = Options { lanes: Some(2), ..Options::default() };
+        let accumulate = Options { accumulate: Some(coll_base::DType::F32), ..Options::default() };
         let skip = Options { skip: vec!["prune".into()], ..Options::default() };
         let others = [
             origin(&source, 2, 1, &Options::default()),
             origin(&source, 2, 0, &lanes),
+            origin(&source, 2, 0, &accumulate),
             origin(&source, 2, 0, &skip),
             origin(&Source::from_text("chain.coll", other_text), 2, 0, &Options::default()),
             origin(&Source::from_text("other.coll", text), 2, 0, &Options::default()),

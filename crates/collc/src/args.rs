@@ -89,6 +89,9 @@ pub(crate) struct Passes {
     /// Parts that each chunk is cut into, whatever `tune` says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) slices: Option<u32>,
+    /// The type that narrow floats are reduced in, and rounded once at the end, whatever `tune` says: `f32`
+    #[arg(long, value_name = "TYPE", value_parser = accumulate)]
+    pub(crate) accumulate: Option<DType>,
 }
 
 #[derive(Args)]
@@ -336,6 +339,9 @@ pub(crate) struct ExplainChoiceArgs {
     /// The operator is a user's own
     #[arg(long)]
     pub(crate) user_operator: bool,
+    /// The type that narrow floats are reduced in: `f32`
+    #[arg(long, value_name = "TYPE", value_parser = accumulate)]
+    pub(crate) accumulate: Option<DType>,
     /// Blocks may differ in size
     #[arg(long)]
     pub(crate) unequal_blocks: bool,
@@ -371,6 +377,14 @@ fn definition(text: &str) -> Result<(String, i64), String> {
         text.split_once('=').ok_or_else(|| format!("`{text}` sets nothing; write `NAME=VALUE`"))?;
     let value = value.trim().parse().map_err(|_| format!("`{value}` is no 64-bit whole number"))?;
     Ok((name.trim().to_string(), value))
+}
+
+/// `f32`
+fn accumulate(text: &str) -> Result<DType, String> {
+    match text.parse()? {
+        DType::F32 => Ok(DType::F32),
+        other => Err(format!("nothing can be accumulated in {other}; narrow floats can be in f32")),
+    }
 }
 
 /// `alpha=0.5`

@@ -173,6 +173,7 @@ pub(crate) fn plan(name: &str, contract: Contract, pieces: u32, parts: Vec<Part>
         cuts: (0..=pieces).map(|cut| Fraction::new(cut.into(), pieces.into())).collect(),
         channels: 1,
         slices: 1,
+        accumulate: None,
         slots: 0,
         lines,
         ranks: parts.into_iter().map(|part| part.part).collect(),

@@ -11,6 +11,17 @@ pub fn unit_roundoff(dtype: DType) -> f64 {
     }
 }
 
+/// How far a result may be from a value once it was rounded to a float type, if it was off by at most `bound` before. What
+/// may have left the range of the type may be anything.
+pub fn rounded_once(dtype: DType, value: f64, bound: f64) -> f64 {
+    let format = Format::of(dtype);
+    let size = value.abs() + bound;
+    if size > format.largest {
+        return f64::INFINITY;
+    }
+    bound + format.unit_roundoff * size + format.smallest / 2.0
+}
+
 /// The value of an E4M3, by the formula.
 pub(super) fn of_e4m3(byte: u8) -> f64 {
     let (exponent, mantissa) = (i32::from((byte >> 3) & 15), f64::from(byte & 7));

@@ -6,12 +6,12 @@
 use super::read_contract::ContractText;
 use super::token::{Cursor, Read, TextError};
 use super::write::class_of;
-use crate::bytes::FORMAT_VERSION;
+use crate::bytes::{FORMAT_VERSION, READABLE_VERSION_MIN};
 use crate::{
     Action, Claims, Lane, Line, Op, OpId, Plan, Proof, RankPlan, Reference, Region, Run, Shape, SlotDecl,
     Store, Wait,
 };
-use coll_base::Fraction;
+use coll_base::{DType, Fraction};
 use coll_contract::Contract;
 
 /// More equal cuts than this are a slip of the pen.
@@ -44,6 +44,7 @@ struct Reader {
     channels: Option<u32>,
     slots: Option<u32>,
     slices: Option<u32>,
+    accumulate: Option<DType>,
     cuts: Vec<Fraction>,
     reduces: bool,
     claims: Claims,
@@ -62,7 +63,7 @@ impl Reader {
             cursor.expect("plan")?;
             let version = cursor.u32("a version")?;
             self.begun = true;
-            return if version == FORMAT_VERSION {
+            return if (READABLE_VERSION_MIN..=FORMAT_VERSION).contains(&version) {
                 Ok(())
             } else {
                 Err(cursor.refuse(format!("`plan {FORMAT_VERSION}`"), format!("version {version}")))
@@ -103,6 +104,9 @@ impl Reader {
             self.proof = Some(proof(cursor)?);
         } else if cursor.eat("slices") {
             self.slices = Some(cursor.u32("a number of slices")?);
+        } else if cursor.eat("accumulate") {
+            cursor.expect("f32")?;
+            self.accumulate = Some(DType::F32);
         } else if cursor.eat("cuts") {
             self.cuts = cuts(cursor)?;
         } else if cursor.eat("line") {
@@ -115,8 +119,8 @@ impl Reader {
             let file = cursor.text("a file's name in quotes")?;
             self.lines.push(Line { file, line: cursor.u32("a line")? });
         } else {
-            let words = "`name`, `param`, `root`, `channels`, `slots`, `slices`, `cuts`, `reduces`, `claim`, `origin`, \
-                         `proof`, `line`, `contract` or `rank`";
+            let words = "`name`, `param`, `root`, `channels`, `slots`, `slices`, `accumulate`, `cuts`, `reduces`, `claim`, \
+                         `origin`, `proof`, `line`, `contract` or `rank`";
             return Err(cursor.wrong(words));
         }
         Ok(())
@@ -193,6 +197,7 @@ impl Reader {
             cuts: if self.cuts.is_empty() { vec![Fraction::ZERO, Fraction::ONE] } else { self.cuts },
             channels: self.channels.unwrap_or(1),
             slices: self.slices.unwrap_or(1),
+            accumulate: self.accumulate,
             slots: self.slots.unwrap_or(0),
             lines: self.lines,
             ranks: self.ranks,

@@ -25,7 +25,7 @@ fn the_sample_prints_as_it_is_written() {
 
 #[test]
 fn tables_of_a_hundred_ranks_take_a_line_each() {
-    let text = r#"plan 2
+    let text = r#"plan 3
 name "allgather.none"
 channels 1
 slots 0
@@ -61,7 +61,7 @@ fn a_slice_reads_back() {
 
 #[test]
 fn errors_name_the_line_and_what_was_due() {
-    refused("plan 2", "plan 3", expect!["line 1, column 6: expected `plan 2`, found version 3 [E0660]"]);
+    refused("plan 3", "plan 4", expect!["line 1, column 6: expected `plan 3`, found version 4 [E0660]"]);
     refused(
         "op4 copy",
         "op5 copy",
@@ -97,7 +97,7 @@ fn errors_name_the_line_and_what_was_due() {
         "ranks 4294967295",
         expect!["line 16, column 23: expected at most 67108864 entries, found 4294967295 [E0660]"],
     );
-    check("", expect!["line 1, column 1: expected `plan 2`, found the end of the text [E0660]"]);
+    check("", expect!["line 1, column 1: expected `plan 3`, found the end of the text [E0660]"]);
 }
 
 #[test]

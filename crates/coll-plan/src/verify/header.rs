@@ -3,7 +3,7 @@
 use super::PlanError;
 use crate::codes::{HEADER, RANK_TABLE};
 use crate::{Plan, Proof, Reference};
-use coll_base::Fraction;
+use coll_base::{DType, Fraction};
 
 /// More connections than this for one pair of ranks are a mistake, not a plan.
 const CHANNELS_MAX: u32 = 1024;
@@ -20,6 +20,9 @@ pub(super) fn verify(plan: &Plan) -> Result<(), PlanError> {
     }
     if !(1..=CHANNELS_MAX).contains(&plan.channels) {
         return Err(wrong("channels", format!("1 to {CHANNELS_MAX}"), plan.channels));
+    }
+    if let Some(dtype) = plan.accumulate.filter(|&dtype| dtype != DType::F32) {
+        return Err(wrong("accumulate", "f32, or none", dtype));
     }
     cuts(&plan.cuts)?;
     reduces(plan)?;

@@ -4,7 +4,7 @@ use super::frame::{Frame, FrameScratch, Held};
 use super::{Elaborator, NESTING_MAX, Stop};
 use crate::codes;
 use crate::eval::Fault;
-use crate::resolved::{Expr, For, GLOBAL_PARAMS, Moves, Stmt, Tuning};
+use crate::resolved::{Expr, For, GLOBAL_PARAMS, Moves, Stmt, Tuned, Tuning};
 use coll_base::{Diagnostic, Span};
 use coll_ir::{IdleKind, Scratch, Stage};
 
@@ -45,7 +45,7 @@ impl<'m> Elaborator<'m> {
             }
             Stmt::Tune(entries) => entries
                 .iter()
-                .try_for_each(|(tuning, value)| self.tune(frame, *tuning, value))
+                .try_for_each(|tuned| self.tune(frame, tuned))
                 .map_err(|f| self.stop(*f)),
         }
     }
@@ -163,28 +163,48 @@ impl<'m> Elaborator<'m> {
     }
 
     /// Tuning is of the whole: what a called schedule says of itself does not count.
-    fn tune(&mut self, frame: &Frame<'m>, tuning: Tuning, value: &Expr) -> Result<(), Fault> {
-        let (name, most) = match tuning {
-            Tuning::Lanes => ("lanes", 64),
-            Tuning::Slices => ("slices", 1024),
-        };
-        let number = self.eval(frame, value)?;
-        if !(1..=most).contains(&number) {
-            let message = format!("`{name}` is {number}, and goes from 1 to {most}");
-            let diagnostic = Diagnostic::new(codes::TUNE_RANGE, value.span, message);
-            return Err(Box::new(diagnostic.expected(format!("1 to {most}")).found(number.to_string())));
-        }
-        match (self.running.as_slice(), tuning) {
-            ([_, _, ..], _) => {
-                let message = format!("`{name}` of a called schedule does not count");
-                let diagnostic = Diagnostic::new(codes::TUNE_IN_CALL, value.span, message);
-                let help = "state it in the schedule that calls, whose tuning governs all it does";
-                let (statement, warning) = self.with_calls(diagnostic.help(help));
-                self.warnings.push(statement, warning);
+    fn tune(&mut self, frame: &Frame<'m>, tuned: &Tuned) -> Result<(), Fault> {
+        let called = self.running.len() > 1;
+        match tuned {
+            Tuned::Accumulate(_, span) if called => self.tuned_in_call("accumulate", *span),
+            Tuned::Accumulate(dtype, span) => {
+                self.tune.accumulate = Some(*dtype);
+                if !self.contract.reduces() {
+                    let name = &self.contract.collective;
+                    let message = format!("`accumulate` means nothing here: {name} reduces nothing");
+                    let diagnostic = Diagnostic::new(codes::NOTHING_ACCUMULATED, *span, message);
+                    let help = "leave it out: elements arrive as they were sent";
+                    let (statement, warning) = self.with_calls(diagnostic.help(help));
+                    self.warnings.push(statement, warning);
+                }
             }
-            (_, Tuning::Lanes) => self.tune.lanes = Some(number as u32),
-            (_, Tuning::Slices) => self.tune.slices = Some(number as u32),
+            Tuned::Number(tuning, value) => {
+                let (name, most) = match tuning {
+                    Tuning::Slices => ("slices", 1024),
+                    Tuning::Lanes | Tuning::Accumulate => ("lanes", 64),
+                };
+                let number = self.eval(frame, value)?;
+                if !(1..=most).contains(&number) {
+                    let message = format!("`{name}` is {number}, and goes from 1 to {most}");
+                    let diagnostic = Diagnostic::new(codes::TUNE_RANGE, value.span, message);
+                    let diagnostic = diagnostic.expected(format!("1 to {most}"));
+                    return Err(Box::new(diagnostic.found(number.to_string())));
+                }
+                match tuning {
+                    _ if called => self.tuned_in_call(name, value.span),
+                    Tuning::Slices => self.tune.slices = Some(number as u32),
+                    Tuning::Lanes | Tuning::Accumulate => self.tune.lanes = Some(number as u32),
+                }
+            }
         }
         Ok(())
+    }
+
+    fn tuned_in_call(&mut self, name: &str, span: Span) {
+        let message = format!("`{name}` of a called schedule does not count");
+        let diagnostic = Diagnostic::new(codes::TUNE_IN_CALL, span, message);
+        let help = "state it in the schedule that calls, whose tuning governs all it does";
+        let (statement, warning) = self.with_calls(diagnostic.help(help));
+        self.warnings.push(statement, warning);
     }
 }

@@ -3,11 +3,11 @@
 use super::{Entity, Named, Resolver};
 use crate::codes;
 use crate::resolved::{
-    Buffer, Call, Collective, GLOBAL_N, GLOBAL_PARAMS, GLOBAL_ROOT, Schedule, Stmt, Storage, Tuning, View,
+    Buffer, Call, Collective, GLOBAL_N, GLOBAL_PARAMS, GLOBAL_ROOT, Schedule, Stmt, Storage, Tuned, Tuning, View,
 };
 use crate::suggest::nearest;
 use crate::wording::counted;
-use coll_base::{Diagnostic, Span};
+use coll_base::{DType, Diagnostic, Span};
 use coll_contract::BufferRole;
 use coll_syntax::ast::{self, StmtKind};
 use std::collections::BTreeMap;
@@ -210,6 +210,7 @@ impl Body<'_, '_> {
             let tuning = match name.text.as_str() {
                 "lanes" => Tuning::Lanes,
                 "slices" => Tuning::Slices,
+                "accumulate" => Tuning::Accumulate,
                 _ => {
                     self.resolver.error(refused_tuning(name));
                     continue;
@@ -219,15 +220,35 @@ impl Body<'_, '_> {
                 self.resolver.error(super::declared_twice(name, first));
             }
             self.tuned.push((tuning, name.span));
-            match value {
-                ast::TuneValue::Number(value) => resolved.push((tuning, self.resolver.number(value))),
-                ast::TuneValue::Word(word) => {
-                    let message = format!("`{}` takes a number, not `{}`", name.text, word.text);
-                    self.resolver.error(Diagnostic::new(codes::TUNE_RANGE, word.span, message));
-                }
-            }
+            resolved.extend(self.tuned_to(tuning, name, value));
         }
         Some(Stmt::Tune(resolved))
+    }
+
+    fn tuned_to(&mut self, tuning: Tuning, name: &ast::Name, value: &ast::TuneValue) -> Option<Tuned> {
+        match (tuning, value) {
+            (Tuning::Accumulate, ast::TuneValue::Word(word)) if word.text == DType::F32.name() => {
+                return Some(Tuned::Accumulate(DType::F32, word.span));
+            }
+            (Tuning::Accumulate, value) => {
+                let (span, found) = match value {
+                    ast::TuneValue::Word(word) => (word.span, format!("`{}`", word.text)),
+                    ast::TuneValue::Number(value) => (value.span, "a number".to_string()),
+                };
+                let message = format!("`{}` takes `f32`, not {found}", name.text);
+                let diagnostic = Diagnostic::new(codes::TUNE_RANGE, span, message);
+                let help = "narrow floats can be accumulated in `f32`; all other types are reduced as they are";
+                self.resolver.error(diagnostic.expected("`f32`").found(found).help(help));
+            }
+            (_, ast::TuneValue::Number(value)) => {
+                return Some(Tuned::Number(tuning, self.resolver.number(value)));
+            }
+            (_, ast::TuneValue::Word(word)) => {
+                let message = format!("`{}` takes a number, not `{}`", name.text, word.text);
+                self.resolver.error(Diagnostic::new(codes::TUNE_RANGE, word.span, message));
+            }
+        }
+        None
     }
 
     fn call(&mut self, call: &ast::Call, span: Span) -> Option<Call> {
@@ -401,16 +422,16 @@ pub(crate) fn unknown_schedule(
 }
 
 fn refused_tuning(name: &ast::Name) -> Diagnostic {
-    if matches!(name.text.as_str(), "wire" | "accumulate") {
+    if name.text == "wire" {
         let message = format!("this version does not have `{}` in `tune`", name.text);
-        let help = "leave it out: elements travel and are summed up in their own type";
+        let help = "leave it out: elements travel in the type that they are reduced in";
         return Diagnostic::new(codes::TUNE_NOT_HERE, name.span, message).help(help);
     }
     let diagnostic =
         Diagnostic::new(codes::UNKNOWN_TUNE, name.span, format!("unknown tuning `{}`", name.text));
-    match nearest(&name.text, ["lanes", "slices"].into_iter()) {
+    match nearest(&name.text, ["lanes", "slices", "accumulate"].into_iter()) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-        None => diagnostic.help("there are `lanes` and `slices`"),
+        None => diagnostic.help("there are `lanes`, `slices` and `accumulate`"),
     }
 }
 

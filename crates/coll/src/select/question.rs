@@ -16,6 +16,8 @@ pub struct Question {
     pub bytes: u64,
     /// The element type.
     pub dtype: DType,
+    /// Narrow floats are accumulated in `f32`, and so moved as such.
+    pub accumulate: bool,
     /// The order of the operator's operands is free. True where nothing is reduced.
     pub commutative: bool,
     /// The operator is a user's own, and is interpreted.
@@ -42,6 +44,7 @@ impl Question {
             root: 0,
             bytes,
             dtype: DType::F32,
+            accumulate: false,
             commutative: true,
             user_operator: false,
             unequal_blocks: false,
@@ -53,6 +56,11 @@ impl Question {
     }
 
     pub(crate) fn work(&self, bytes: u64) -> Work {
-        Work { bytes, dtype: self.dtype, user_operator: self.user_operator }
+        let (mut bytes, mut dtype) = (bytes, self.dtype);
+        if self.accumulate && dtype.is_narrow_float() {
+            bytes = bytes.saturating_mul(DType::F32.size_bytes() / dtype.size_bytes());
+            dtype = DType::F32;
+        }
+        Work { bytes, dtype, user_operator: self.user_operator }
     }
 }

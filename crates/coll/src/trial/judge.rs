@@ -2,7 +2,7 @@
 //! names, worked out in wide arithmetic from the same inputs.
 
 use crate::trial::Inputs;
-use coll_base::RedOp;
+use coll_base::{DType, RedOp};
 use coll_contract::{Contract, Leaf, Value};
 use coll_kernel::Reducer;
 use coll_kernel::oracle::{self, Expected, Scalar};
@@ -20,7 +20,7 @@ pub struct Judge<'a> {
     pub inputs: Inputs,
     /// The built-in operator; none is the user's that `reducer` holds.
     pub op: Option<RedOp>,
-    /// The operator, interpreted if it is the user's.
+    /// The operator, interpreted if it is the user's; in `f32` where the plan accumulates so.
     pub reducer: &'a Reducer,
 }
 
@@ -113,7 +113,11 @@ impl Judge<'_> {
                 let one = |i: usize| {
                     column.clear();
                     column.extend(leaves.iter().map(|leaf| scalar(leaf, i)));
-                    oracle::expected_with(self.inputs.dtype, op, self.reducer.params(), &column)
+                    let expected = match self.reducer.is_in_f32() {
+                        true => oracle::expected_in_f32,
+                        false => oracle::expected_with,
+                    };
+                    expected(self.inputs.dtype, op, self.reducer.params(), &column)
                         .expect("invariant: leaves are of the type, and the reducer works on it")
                 };
                 (0..elements).map(one).collect()
@@ -164,8 +168,14 @@ impl Judge<'_> {
             _ => 0.0,
         };
         let total = leaves.iter().map(magnitude).sum::<f64>().max(value.abs());
-        let unit = oracle::unit_roundoff(self.inputs.dtype);
-        Expected::Float { value, bound: 4.0 * leaves.len() as f64 * unit * total }
+        let dtype = self.inputs.dtype;
+        let bound = |dtype| 4.0 * leaves.len() as f64 * oracle::unit_roundoff(dtype) * total;
+        let bound = match self.reducer.is_in_f32() {
+            // What is due was rounded once, and so was what was found.
+            true => (0..2).fold(bound(DType::F32), |bound, _| oracle::rounded_once(dtype, value, bound)),
+            false => bound(dtype),
+        };
+        Expected::Float { value, bound }
     }
 }
 

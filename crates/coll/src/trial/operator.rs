@@ -2,6 +2,7 @@
 
 use coll_base::{DType, RedOp};
 use coll_kernel::{Reducer, Unsupported, UserOperator};
+use coll_plan::Plan;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -105,6 +106,13 @@ impl Operator {
             }
             Err(error) => Ok((interpreted, OperatorCode::Interpreted { reason: error.to_string() })),
         }
+    }
+
+    /// What results of a plan are judged by: a user's operator is interpreted, and narrow floats are accumulated as the plan
+    /// says.
+    pub fn reference(&self, dtype: DType, plan: &Plan) -> Result<Reducer, Unsupported> {
+        let reducer = self.reducer(dtype)?;
+        Ok(plan.accumulate.and_then(|_| reducer.in_f32()).unwrap_or(reducer))
     }
 
     /// Binds it to an element type. A user's operator is interpreted.

@@ -169,7 +169,7 @@ pub(super) fn run_rank_of(
     hear: &mut dyn FnMut(Milestone),
 ) -> Result<Vec<RankReport>, TrialError> {
     let (reducer, operator_code) = settings.operator.compiled(settings.dtype, settings.native)?;
-    let reference = settings.operator.reducer(settings.dtype)?;
+    let reference = settings.operator.reference(settings.dtype, plan)?;
     let placements = placements(&plan.contract, settings.in_place);
     let bound = Bound::new(Binding {
         plan,
@@ -227,6 +227,7 @@ fn words(settings: &Settings, plan: &Plan) -> Vec<(String, String)> {
         field("parameters", &parameters(plan)),
         field("lanes", &plan.channels),
         field("slices", &plan.slices),
+        field("accumulated in", &plan.accumulate.map_or("its own type", DType::name)),
         field("plan", &identity(plan)),
         field("dtype", &settings.dtype),
         field("count", &settings.elements),

@@ -104,6 +104,7 @@ fn question(args: &ExplainChoiceArgs) -> Result<Question, Failure> {
         dtype: args.dtype,
         commutative: !args.ordered,
         user_operator: args.user_operator,
+        accumulate: args.accumulate.is_some(),
         unequal_blocks: args.unequal_blocks,
         deterministic: args.deterministic,
         transport: args.transport.name(),

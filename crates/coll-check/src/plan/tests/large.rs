@@ -78,6 +78,7 @@ pub(super) fn ring(n: u32, guarded: bool) -> Plan {
         cuts: (0..=u64::from(n)).map(|i| Fraction::new(i, n.into())).collect(),
         channels: 1,
         slices: 1,
+        accumulate: None,
         slots: 0,
         lines: vec![Line { file: "ring.coll".into(), line: 5 }],
         ranks: (0..n).map(part).collect(),

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::render::JsonDiagnostic;
 use crate::{output, render};
 use coll::{PlanError, ReadPlan};
-use coll_base::{Diagnostic, SourceMap};
+use coll_base::{DType, Diagnostic, SourceMap};
 use coll_plan::Claims;
 use serde::Serialize;
 use std::path::Path;
@@ -37,6 +37,8 @@ struct JsonCount {
     min_slots: u32,
     same_reduction_tree: bool,
     ordered: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accumulate: Option<&'static str>,
     /// False for one rank's part, which claims what was proved elsewhere.
     proved: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,6 +99,7 @@ fn json(read: &ReadPlan) -> JsonPlan {
         min_slots,
         same_reduction_tree,
         ordered,
+        accumulate: plan.accumulate.filter(|_| plan.reduces).map(DType::name),
         proved,
         proof: plan.proof.as_ref().map(ToString::to_string),
     };
@@ -120,6 +123,8 @@ fn text(read: &ReadPlan) -> String {
         yes(ordered),
         yes(same_reduction_tree)
     );
+    let wide = plan.accumulate.filter(|_| plan.reduces).map_or(String::new(), super::report::accumulates);
+    let serves = serves + &wide;
     let rests = match &plan.proof {
         Some(proof) => format!("it rests on the proof {proof}, and claims:"),
         None => "it names no proof, and claims:".into(),

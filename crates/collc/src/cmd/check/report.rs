@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::render::JsonDiagnostic;
 use coll::Source;
-use coll_base::Diagnostic;
+use coll_base::{DType, Diagnostic};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -54,6 +54,8 @@ struct JsonFigures {
     unequal_blocks: bool,
     roots: u32,
     min_slots: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accumulate: Option<&'static str>,
 }
 
 /// Input that cannot be used at all: with `--format json` there is a document all the same.
@@ -125,6 +127,7 @@ fn json_figures(figures: &Figures, roots: u32) -> JsonFigures {
         unequal_blocks: properties.equal_blocks_only.is_none(),
         roots,
         min_slots: figures.min_slots,
+        accumulate: figures.accumulate.map(DType::name),
     }
 }
 
@@ -297,12 +300,18 @@ fn serves(sweep: &Sweep) -> String {
         return String::new();
     }
     let all = |test: fn(&Figures) -> bool| if figures.iter().all(|f| test(f)) { "yes" } else { "no" };
+    let wide = figures.iter().find_map(|figures| figures.accumulate).map_or(String::new(), accumulates);
     format!(
-        "  unequal blocks: {} · ordered operators: {} · same reduction tree on every rank: {}\n",
+        "  unequal blocks: {} · ordered operators: {} · same reduction tree on every rank: {}\n{wide}",
         all(|f| f.properties.equal_blocks_only.is_none()),
         all(|f| f.properties.ordered),
         all(|f| f.properties.same_reduction_tree),
     )
+}
+
+/// A plan computes the values of its contract whatever their type; what it is rounded to, and when, is said beside it.
+pub(super) fn accumulates(dtype: DType) -> String {
+    format!("  narrow floats are accumulated in {dtype}: every result is rounded once\n")
 }
 
 /// `2..=5, 8`

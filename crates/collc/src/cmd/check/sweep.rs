@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use coll::{Outcome, Proved, RankCounts, Source};
-use coll_base::Diagnostic;
+use coll_base::{DType, Diagnostic};
 use coll_compile::Options;
 use coll_sema::Instance;
 
@@ -43,6 +43,8 @@ pub(crate) struct Figures {
     pub(crate) properties: coll_check::program::Properties,
     /// Least message slots.
     pub(crate) min_slots: u32,
+    /// What narrow floats are reduced in, if not as themselves.
+    pub(crate) accumulate: Option<DType>,
     /// Warnings of the first root.
     pub(crate) warnings: Vec<Diagnostic>,
 }
@@ -120,7 +122,8 @@ fn all_roots(
 }
 
 fn first(proved: Proved) -> Figures {
-    Figures { properties: proved.properties, min_slots: proved.min_slots, warnings: proved.warnings }
+    let Proved { properties, min_slots, warnings, plan, .. } = proved;
+    Figures { properties, min_slots, accumulate: plan.accumulate.filter(|_| plan.reduces), warnings }
 }
 
 impl Figures {

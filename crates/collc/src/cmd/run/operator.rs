@@ -108,7 +108,8 @@ fn builtin(args: &RunArgs, op: RedOp) -> Result<Operator, Failure> {
 pub(super) fn no_operator(args: &RunArgs, plan: &Plan) -> Result<Operator, Failure> {
     let asked = args.op.as_ref().map(|op| format!("--op {op}"));
     let set = args.operator_values.first().map(|(name, value)| format!("--set {name}={value}"));
-    match asked.or(set) {
+    let accumulate = args.passes.accumulate.map(|dtype| format!("--accumulate {dtype}"));
+    match asked.or(set).or(accumulate) {
         None => Ok(Operator::Builtin(RedOp::Sum)),
         Some(asked) => {
             let message = format!("`{asked}` is for collectives that reduce, and {} does not", plan.name);

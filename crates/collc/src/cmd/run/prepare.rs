@@ -9,7 +9,7 @@ use crate::{output, render};
 use coll::select::Question;
 use coll::trial::{Mishap, Settings, What};
 use coll::{Bundle, Source};
-use coll_base::{Fraction, SourceMap};
+use coll_base::{DType, Fraction, SourceMap};
 use coll_cost::Layout;
 use coll_kernel::UserOperator;
 use coll_plan::Plan;
@@ -28,6 +28,8 @@ pub(crate) struct Prepared {
     pub(crate) bus_factor: Option<f64>,
     /// The transport's name.
     pub(crate) transport: &'static str,
+    /// The type that elements are accumulated in, if it is another than theirs.
+    pub(crate) accumulate: Option<DType>,
     /// One line on what was taken, where that was not the user's word.
     pub(crate) remark: Option<String>,
 }
@@ -56,7 +58,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         true => operator(args, &found.operators)?,
         false => no_operator(args, &found.plan)?,
     };
-    let reducer = operator.reducer(args.dtype).map_err(|error| Failure::unusable(error.to_string()))?;
+    let reducer = operator.reference(args.dtype, &found.plan).map_err(|error| Failure::unusable(error.to_string()))?;
     refuse_order(&found.plan, &operator)?;
     let contract = &found.plan.contract;
     let (elements, counts) = elements_and_counts(args, &found)?;
@@ -90,6 +92,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         settings,
         bus_factor,
         transport: args.transport.name(),
+        accumulate: found.plan.accumulate.filter(|_| found.plan.reduces && reducer.is_in_f32()),
         remark: found.remark,
         plan: found.plan,
     })
@@ -191,6 +194,7 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
         unequal_blocks: rows.is_some_and(|rows| rows.differ()),
         root: root(args, ranks)?,
         dtype: args.dtype,
+        accumulate: args.passes.accumulate.is_some(),
         transport: args.transport.constants(args.ranks.is_some()),
         layout: Layout::one_host(cores),
         ..Question::new(operation, ranks, bytes)

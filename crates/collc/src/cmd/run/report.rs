@@ -4,6 +4,7 @@ use super::prepare::Prepared;
 use crate::args::{Format, RunArgs};
 use crate::failure::Failure;
 use crate::output;
+use coll_base::DType;
 use coll::trial::{OperatorCode, RankReport, Summary};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -37,6 +38,8 @@ struct JsonRun<'a> {
     operator_code: Option<&'static str>,
     /// Why it was interpreted.
     operator_code_reason: Option<String>,
+    /// The type that it was accumulated in, if that is another than the elements'.
+    accumulate: Option<&'static str>,
 }
 
 /// The document of a run that failed.
@@ -112,6 +115,7 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
         differing_blocks: summary.differing_blocks,
         operator_code,
         operator_code_reason,
+        accumulate: prepared.accumulate.map(DType::name),
     }
 }
 
@@ -150,6 +154,9 @@ fn text(prepared: &Prepared, row: &JsonRun<'_>) -> String {
         (Some(_), Some(reason)) => text += &format!("operator {} was interpreted: {reason}\n", row.redop),
         (Some(_), None) => text += &format!("operator {} ran as machine code\n", row.redop),
         (None, _) => {}
+    }
+    if let Some(wide) = row.accumulate {
+        text += &format!("{} was accumulated in {wide}, and rounded once\n", row.dtype);
     }
     let verdict = if row.ok { "every element on every rank is right" } else { "WRONG" };
     text + &format!("{} iterations, GB/s = 10^9 bytes a second; {verdict}\n", row.iters)

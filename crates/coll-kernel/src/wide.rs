@@ -1,0 +1,81 @@
+//! Narrow floats accumulated in `f32`: what a rank puts in is widened, which loses nothing, reduced by the `f32` form of
+//! the operator, and rounded once where a result is made of it.
+
+use crate::Reducer;
+use crate::element::{Bf16, Element, F8E4M3, F8E5M2, F16};
+use crate::simd::{self, Level};
+use coll_base::DType;
+
+/// Elements that are widened at a time where the operator then prepares them: their `f32` stay in the first-level cache.
+const BLOCK_ELEMENTS: usize = 1024;
+const WIDE_BYTES: usize = 4;
+
+/// An operator on `f32` that serves a narrow type.
+#[derive(Clone)]
+pub(crate) struct Wide {
+    narrow: DType,
+    /// The operator on `f32`.
+    pub(crate) reducer: Reducer,
+}
+
+impl Wide {
+    /// `narrow` is a narrow float, and `reducer` works on `f32`.
+    pub(crate) fn new(narrow: DType, reducer: Reducer) -> Wide {
+        debug_assert!(narrow.is_narrow_float() && reducer.dtype() == DType::F32);
+        Wide { narrow, reducer }
+    }
+
+    /// What a rank puts in.
+    pub(crate) fn prepare(&self, ranks: u64, input: &[u8], working: &mut [u8]) {
+        if self.reducer.is_direct() {
+            return widen(self.narrow, input, working);
+        }
+        let narrow_bytes = self.narrow.size_bytes() as usize;
+        let mut block = [0u8; BLOCK_ELEMENTS * WIDE_BYTES];
+        let inputs = input.chunks(BLOCK_ELEMENTS * narrow_bytes);
+        for (input, working) in inputs.zip(working.chunks_mut(BLOCK_ELEMENTS * WIDE_BYTES)) {
+            let block = &mut block[..working.len()];
+            widen(self.narrow, input, block);
+            self.reducer.prepare(ranks, block, working);
+        }
+    }
+
+    /// What is made of the finished value.
+    pub(crate) fn finish(&self, ranks: u64, leaves: u64, working: &[u8], output: &mut [u8]) {
+        if self.reducer.is_direct() {
+            return narrow(self.narrow, working, output);
+        }
+        let narrow_bytes = self.narrow.size_bytes() as usize;
+        let mut block = [0u8; BLOCK_ELEMENTS * WIDE_BYTES];
+        let outputs = output.chunks_mut(BLOCK_ELEMENTS * narrow_bytes);
+        for (output, working) in outputs.zip(working.chunks(BLOCK_ELEMENTS * WIDE_BYTES)) {
+            let block = &mut block[..working.len()];
+            self.reducer.finish(ranks, leaves, working, block);
+            narrow(self.narrow, block, output);
+        }
+    }
+}
+
+/// Each element as an `f32`, exactly.
+fn widen(dtype: DType, from: &[u8], to: &mut [u8]) {
+    let level = Level::best();
+    match dtype {
+        DType::F8E4M3 => simd::map::<1, 4>(level, from, to, |x| f32::store(F8E4M3::load(x))),
+        DType::F8E5M2 => simd::map::<1, 4>(level, from, to, |x| f32::store(F8E5M2::load(x))),
+        DType::F16 => simd::map::<2, 4>(level, from, to, |x| f32::store(F16::load(x))),
+        DType::Bf16 => simd::map::<2, 4>(level, from, to, |x| f32::store(Bf16::load(x))),
+        _ => unreachable!("invariant: `Wide::new` takes narrow floats"),
+    }
+}
+
+/// Each `f32` as the nearest element, ties to even.
+fn narrow(dtype: DType, from: &[u8], to: &mut [u8]) {
+    let level = Level::best();
+    match dtype {
+        DType::F8E4M3 => simd::map::<4, 1>(level, from, to, |x| F8E4M3::store(f32::load(x))),
+        DType::F8E5M2 => simd::map::<4, 1>(level, from, to, |x| F8E5M2::store(f32::load(x))),
+        DType::F16 => simd::map::<4, 2>(level, from, to, |x| F16::store(f32::load(x))),
+        DType::Bf16 => simd::map::<4, 2>(level, from, to, |x| Bf16::store(f32::load(x))),
+        _ => unreachable!("invariant: `Wide::new` takes narrow floats"),
+    }
+}
