@@ -207,6 +207,10 @@ fn slices_of_other_plans_do_not_run_together() {
     words([plain(), with(&["--root", "2"]), plain()], &["root: ", "rank 1 has 2", "0"]);
     words([plain(), with(&["--lanes", "2"]), plain()], &["lanes: ", "rank 1 has 2"]);
     words([plain(), with(&["--slices", "3"]), plain()], &["slices: ", "rank 1 has 3"]);
+    let reduce =
+        |more: &[&'static str]| [&["allreduce.ring", "--bytes", "64", "--dtype", "bf16"], more].concat();
+    let wide = reduce(&["--accumulate", "f32"]);
+    words([reduce(&[]), wide, reduce(&[])], &["accumulated in: ", "rank 1 has f32", "its own type"]);
     // Known fault B037: a count of its own. B039: an operation of its own.
     words([plain(), plain(), vec!["broadcast.chain", "--bytes", "32"]], &["count: ", "rank 2 has 8"]);
     // B038: an element type of its own.

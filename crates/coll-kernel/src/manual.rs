@@ -187,6 +187,8 @@ const FOOT: &str = "
 - The order of operands does not matter to any built-in operator. How operands are grouped is the schedule's choice, and
   sums and products of floats depend on it.
 - Which NaN comes of two is not said. A processor's vector instructions give the same bits as the portable code otherwise.
+- `accumulate f32` in a schedule, or `--accumulate f32`, has `sum`, `prod`, `avg`, `premul_sum` and user operators reduce narrow
+  floats as `f32`, from what a rank puts in to the result, which is rounded once.
 - An average sums at most 2^24 values of 8-bit integers, 2^16 of 16-bit and 2^32 of 32-bit ones; more ranks are refused.
 ";
 

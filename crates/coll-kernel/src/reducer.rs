@@ -42,7 +42,11 @@ enum Kind {
     Builtin(CombineFn),
     Average(CombineFn),
     Scaled(CombineFn, Scale),
-    User { code: Arc<dyn UserCode>, direct: bool, native: bool },
+    User {
+        code: Arc<dyn UserCode>,
+        direct: bool,
+        native: bool,
+    },
     /// A narrow float, accumulated in `f32`.
     Wide(Arc<Wide>),
 }

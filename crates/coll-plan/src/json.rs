@@ -14,7 +14,9 @@ pub enum JsonError {
     #[error("not the JSON of a plan: {0}; `collc compile --emit json` writes one")]
     Malformed(#[from] serde_json::Error),
     /// It says that it is something else.
-    #[error("expected the format `{FORMAT}`, version {READABLE_VERSION_MIN} to {FORMAT_VERSION}, found `{format}`, version {version}")]
+    #[error(
+        "expected the format `{FORMAT}`, version {READABLE_VERSION_MIN} to {FORMAT_VERSION}, found `{format}`, version {version}"
+    )]
     Foreign {
         /// What it says it is.
         format: String,

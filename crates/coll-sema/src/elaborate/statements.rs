@@ -43,10 +43,9 @@ impl<'m> Elaborator<'m> {
             Stmt::Scratch(id, extents, span) => {
                 self.declare_scratch(frame, *id, extents, *span).map_err(|fault| self.stop(*fault))
             }
-            Stmt::Tune(entries) => entries
-                .iter()
-                .try_for_each(|tuned| self.tune(frame, tuned))
-                .map_err(|f| self.stop(*f)),
+            Stmt::Tune(entries) => {
+                entries.iter().try_for_each(|tuned| self.tune(frame, tuned)).map_err(|f| self.stop(*f))
+            }
         }
     }
 

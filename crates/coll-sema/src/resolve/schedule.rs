@@ -3,7 +3,8 @@
 use super::{Entity, Named, Resolver};
 use crate::codes;
 use crate::resolved::{
-    Buffer, Call, Collective, GLOBAL_N, GLOBAL_PARAMS, GLOBAL_ROOT, Schedule, Stmt, Storage, Tuned, Tuning, View,
+    Buffer, Call, Collective, GLOBAL_N, GLOBAL_PARAMS, GLOBAL_ROOT, Schedule, Stmt, Storage, Tuned, Tuning,
+    View,
 };
 use crate::suggest::nearest;
 use crate::wording::counted;
@@ -237,7 +238,8 @@ impl Body<'_, '_> {
                 };
                 let message = format!("`{}` takes `f32`, not {found}", name.text);
                 let diagnostic = Diagnostic::new(codes::TUNE_RANGE, span, message);
-                let help = "narrow floats can be accumulated in `f32`; all other types are reduced as they are";
+                let help =
+                    "narrow floats can be accumulated in `f32`; all other types are reduced as they are";
                 self.resolver.error(diagnostic.expected("`f32`").found(found).help(help));
             }
             (_, ast::TuneValue::Number(value)) => {

@@ -58,7 +58,8 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         true => operator(args, &found.operators)?,
         false => no_operator(args, &found.plan)?,
     };
-    let reducer = operator.reference(args.dtype, &found.plan).map_err(|error| Failure::unusable(error.to_string()))?;
+    let reducer =
+        operator.reference(args.dtype, &found.plan).map_err(|error| Failure::unusable(error.to_string()))?;
     refuse_order(&found.plan, &operator)?;
     let contract = &found.plan.contract;
     let (elements, counts) = elements_and_counts(args, &found)?;

@@ -4,8 +4,8 @@ use super::prepare::Prepared;
 use crate::args::{Format, RunArgs};
 use crate::failure::Failure;
 use crate::output;
-use coll_base::DType;
 use coll::trial::{OperatorCode, RankReport, Summary};
+use coll_base::DType;
 use serde::Serialize;
 use std::process::ExitCode;
 
