@@ -211,6 +211,10 @@ fn slices_of_other_plans_do_not_run_together() {
         |more: &[&'static str]| [&["allreduce.ring", "--bytes", "64", "--dtype", "bf16"], more].concat();
     let wide = reduce(&["--accumulate", "f32"]);
     words([reduce(&[]), wide, reduce(&[])], &["accumulated in: ", "rank 1 has f32", "its own type"]);
+    words(
+        [plain(), with(&["--wire", "bf16"]), plain()],
+        &["travel as: ", "rank 1 has bf16", "what they are"],
+    );
     // Known fault B037: a count of its own. B039: an operation of its own.
     words([plain(), plain(), vec!["broadcast.chain", "--bytes", "32"]], &["count: ", "rank 2 has 8"]);
     // B038: an element type of its own.

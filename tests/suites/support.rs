@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, clippy::print_stdout)]
 
 use coll::library::Entry;
-use coll::trial::{Inputs, Judge, Operator, RunMemory, placements};
+use coll::trial::{Inputs, Judge, Operator, RunMemory, placements, travels_as};
 use coll::{Instance, Outcome, Source};
 use coll_base::{DType, RedOp};
 use coll_exec::world::World;
@@ -92,14 +92,15 @@ impl<'p> Call<'p> {
         let element_size_bytes = case.dtype.size_bytes();
         let placements = placements(&plan.contract, case.in_place);
         let bind = |rank| {
-            Bound::new(Binding {
+            let binding = Binding {
                 plan,
                 rank,
                 counts: &counts,
                 element_size_bytes,
                 reducer: plan.reduces.then_some(&reducer),
                 placements: &placements,
-            })
+            };
+            Bound::typed(binding, case.dtype)
         };
         let bounds = (0..plan.world()).map(bind).collect::<Result<_, _>>();
         let bounds = bounds.map_err(|error| error.to_string())?;
@@ -150,6 +151,7 @@ impl<'p> Call<'p> {
             inputs: self.inputs(),
             op: self.case.operator.builtin(),
             reducer: &self.reference,
+            wire: travels_as(self.plan, self.case.dtype, &self.reference),
         };
         let mut digests = std::collections::BTreeMap::new();
         for (rank, memory) in self.memory.iter().enumerate() {

@@ -67,6 +67,14 @@ impl DType {
         DType::F64I64,
     ];
 
+    /// Types that messages can be of while memory is of a wider one, in the order of the manual.
+    pub const WIRE: [DType; 5] = [DType::F8E4M3, DType::F8E5M2, DType::F16, DType::Bf16, DType::F32];
+
+    /// True for those of [`DType::WIRE`].
+    pub fn is_wire(self) -> bool {
+        DType::WIRE.contains(&self)
+    }
+
     /// Bytes of one element.
     pub fn size_bytes(self) -> u64 {
         match self {

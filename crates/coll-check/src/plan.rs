@@ -74,6 +74,9 @@ pub fn prove(plan: &Plan) -> PlanProof {
         diagnostics.extend(races::check(&whole, &messages, &progress.order));
         diagnostics.extend(entries::check(&whole, &messages, &progress.order));
         if diagnostics.is_empty() {
+            // The trees are alike, and yet one rank may hold what another has only heard of, rounded.
+            let same_reduction_tree = found.same_reduction_tree && plan.wire.is_none();
+            let found = Claims { same_reduction_tree, ..found };
             claims = found;
             diagnostics.extend(unfounded(plan.claims, found));
         }
@@ -103,7 +106,11 @@ fn unfounded(claimed: Claims, found: Claims) -> Vec<Diagnostic> {
         let message = format!("the plan claims `{name}`, and its proof does not bear that out");
         Diagnostic::unplaced(codes::UNFOUNDED, message)
             .expected(due)
-            .found(if name == "ordered" { "operands in another order" } else { "trees that differ" })
+            .found(if name == "ordered" {
+                "operands in another order"
+            } else {
+                "trees that differ, or a wire type that rounds what other ranks hear of"
+            })
             .help(format!("take the line `claim {name}` out, or compile the schedule anew"))
     });
     told.collect()

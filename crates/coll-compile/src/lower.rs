@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) slices: u32,
     /// What narrow floats are reduced in.
     pub(crate) accumulate: Option<DType>,
+    /// What wider floats travel as.
+    pub(crate) wire: Option<DType>,
     /// Let sends follow receives byte by byte.
     pub(crate) fuse: bool,
     /// Leave out waits that say nothing new.
@@ -151,6 +153,7 @@ fn assemble(shared: Shared<'_>, ranks: Vec<RankPlan>) -> Plan {
         channels: shared.settings.lanes,
         slices: shared.settings.slices,
         accumulate: shared.settings.accumulate,
+        wire: shared.settings.wire,
         slots: 0,
         lines: shared.lines.table,
         ranks,

@@ -20,6 +20,8 @@ pub struct Options {
     pub slices: Option<u32>,
     /// The type that narrow floats are reduced in, instead of what `tune` says.
     pub accumulate: Option<DType>,
+    /// The type that wider floats travel as, instead of what `tune` says.
+    pub wire: Option<DType>,
 }
 
 /// What came out.
@@ -151,8 +153,16 @@ fn settings(program: &Program, options: &Options) -> Result<lower::Settings, Dia
             .found(format!("`{dtype}`"))
             .help("narrow floats can be accumulated in `f32`"));
     }
+    let wire = options.wire.or(program.tune.wire);
+    if let Some(dtype) = wire.filter(|dtype| !dtype.is_wire()) {
+        let names = DType::WIRE.map(|dtype| format!("`{dtype}`")).join(", ");
+        return Err(Diagnostic::unplaced(codes::CANNOT_COMPILE, format!("nothing can travel as {dtype}"))
+            .expected(format!("one of {names}"))
+            .found(format!("`{dtype}`"))
+            .help("wider floats can travel as one of these"));
+    }
     let (fuse, prune) = (runs(options, "fuse"), runs(options, "prune"));
-    Ok(lower::Settings { lanes, slices, accumulate, fuse, prune })
+    Ok(lower::Settings { lanes, slices, accumulate, wire, fuse, prune })
 }
 
 fn runs(options: &Options, name: &str) -> bool {

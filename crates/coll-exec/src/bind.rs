@@ -7,8 +7,9 @@ use crate::layout::Layout;
 use crate::memory::Placement;
 use crate::short::Short;
 use crate::state::State;
+use coll_base::DType;
 use coll_contract::Value;
-use coll_kernel::Reducer;
+use coll_kernel::{Cast, Reducer};
 use coll_plan::{Line, OpId, Plan};
 
 /// Bytes that are received before they are reduced, where a transport does not show them where they lie: they stay in
@@ -58,6 +59,15 @@ pub struct Bound {
 impl Bound {
     /// Computes every offset and allocates all scratch.
     pub fn new(binding: Binding<'_>) -> Result<Bound, BindError> {
+        Bound::make(binding, None)
+    }
+
+    /// As [`Bound::new`], for buffers of elements of a type: a plan whose messages are of another type needs to know it.
+    pub fn typed(binding: Binding<'_>, dtype: DType) -> Result<Bound, BindError> {
+        Bound::make(binding, Some(dtype))
+    }
+
+    fn make(binding: Binding<'_>, dtype: Option<DType>) -> Result<Bound, BindError> {
         let Binding { plan, rank, .. } = binding;
         coll_plan::verify(plan).map_err(|error| BindError::Plan { what: error.to_string() })?;
         let part = plan.rank(rank).filter(|part| part.rank == rank).ok_or_else(|| BindError::NoPart {
@@ -73,12 +83,14 @@ impl Bound {
         let prepared = is_prepared(&binding)?;
         let working_bytes = binding.reducer.filter(|_| prepared).map(Reducer::working_size_bytes);
         let layout = Layout::new(&binding, part, working_bytes)?;
-        let code = Code::new(plan, part, &layout)?;
+        let cast = cast(&binding, dtype, prepared)?;
+        let code = Code::new(plan, part, &layout, cast)?;
         check_reducer(&binding, &code, prepared)?;
         let reduces = code.ops.iter().any(|op| reduces(op.kind));
         let state = State::new(&code, plan.slots)?;
-        let short = if plan.slots == 0 { Short::new(&code) } else { None };
-        let staging_bytes = if reduces { STAGING_BYTES } else { crate::receive::SMALL_BYTES };
+        let short = if plan.slots == 0 && cast.is_none() { Short::new(&code) } else { None };
+        let staging_bytes =
+            if reduces || cast.is_some() { STAGING_BYTES } else { crate::receive::SMALL_BYTES };
         Ok(Bound {
             rank,
             world: plan.world(),
@@ -164,6 +176,19 @@ fn is_prepared(binding: &Binding<'_>) -> Result<bool, BindError> {
         return Err(BindError::Leaves { operator: operator(reducer), ranks: contract.ranks, leaves });
     }
     Ok(true)
+}
+
+/// What makes elements those of messages and back, if the plan sends them as another type.
+fn cast(binding: &Binding<'_>, dtype: Option<DType>, prepared: bool) -> Result<Option<Cast>, BindError> {
+    let Some(wire) = binding.plan.wire else { return Ok(None) };
+    let memory = match binding.reducer {
+        Some(reducer) if prepared => reducer.working_dtype(),
+        reducer => match dtype.or(reducer.map(Reducer::dtype)) {
+            None => return Err(BindError::NoType { wire }),
+            known => known,
+        },
+    };
+    Ok(memory.and_then(|memory| Cast::narrowing(memory, wire)))
 }
 
 fn check_reducer(binding: &Binding<'_>, code: &Code, prepared: bool) -> Result<(), BindError> {

@@ -5,6 +5,7 @@ use crate::Link;
 use crate::error::BindError;
 use crate::layout::Layout;
 use crate::memory::{Area, Segment};
+use coll_kernel::Cast;
 use coll_plan::{Action, Lane, OpId, Plan, RankPlan, Region, Run};
 
 /// Every operation of a rank, bound.
@@ -23,6 +24,8 @@ pub(crate) struct Code {
     pub(crate) followers: Targets,
     /// Lanes whose first operation waits for none.
     pub(crate) starts: Vec<u32>,
+    /// What makes elements those of messages and back, if they are others.
+    pub(crate) cast: Option<Cast>,
 }
 
 /// One operation.
@@ -111,7 +114,12 @@ impl Targets {
 
 impl Code {
     /// Binds a verified plan's part.
-    pub(crate) fn new(plan: &Plan, part: &RankPlan, layout: &Layout) -> Result<Code, BindError> {
+    pub(crate) fn new(
+        plan: &Plan,
+        part: &RankPlan,
+        layout: &Layout,
+        cast: Option<Cast>,
+    ) -> Result<Code, BindError> {
         let mut code = Code {
             ops: Vec::with_capacity(part.ops.len()),
             lanes: part.lanes.clone(),
@@ -122,6 +130,7 @@ impl Code {
             dependents: Targets::default(),
             followers: Targets::default(),
             starts: Vec::new(),
+            cast,
         };
         for (lane, run) in part.lanes.iter().enumerate() {
             code.lane_of.extend((run.start..run.end).map(|_| lane as u32));
@@ -221,6 +230,15 @@ impl Code {
         let start = self.segments.len() as u32;
         self.segments.extend(segments);
         Run { start, end: self.segments.len() as u32 }
+    }
+
+    /// Bytes that so many bytes of memory have in a message.
+    #[inline]
+    pub(crate) fn message_bytes(&self, memory_bytes: u64) -> u64 {
+        match self.cast {
+            None => memory_bytes,
+            Some(cast) => memory_bytes / cast.memory_size_bytes() as u64 * cast.wire_size_bytes() as u64,
+        }
     }
 
     /// Segments of a run.

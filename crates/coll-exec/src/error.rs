@@ -2,6 +2,7 @@
 
 use crate::Fault;
 use crate::frame::Grouped;
+use coll_base::DType;
 use coll_plan::{Line, OpId};
 use std::fmt;
 
@@ -50,6 +51,12 @@ pub enum BindError {
     NoReducer {
         /// The first reduction.
         op: OpId,
+    },
+    /// The plan sends elements as another type, and theirs is not known.
+    #[error("the plan sends elements as {wire}, and it is not said what they are: bind it with their type")]
+    NoType {
+        /// What they travel as.
+        wire: DType,
     },
     /// The operator works on elements of another size.
     #[error("elements of {found_bytes} B are bound, and {operator} works on elements of {expected_bytes} B")]

@@ -93,7 +93,8 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
     fn receive_held(&mut self, receive: Receive, bytes_max: usize) -> Result<usize, Fault> {
         let inboxes = std::mem::take(&mut self.state.inboxes);
         let (_, mut sink) = self.sink(receive);
-        let skip = sink.lane.header_bytes + sink.lane.cursor.moved as usize + sink.lane.carry_bytes;
+        let come = sink.code.message_bytes(sink.lane.cursor.moved) as usize;
+        let skip = sink.lane.header_bytes + come + sink.lane.carry_bytes;
         let taken = sink.feed(inboxes[receive.link as usize].arrived(skip), bytes_max);
         self.state.inboxes = inboxes;
         taken
@@ -106,7 +107,8 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
         let staging = std::mem::take(&mut self.staging);
         let (transport, mut sink) = self.sink(receive);
         let (header_left, payload_left) = (sink.header_left(), sink.payload_left());
-        let together = receive.reduces.is_some() || sink.op.bytes <= SMALL_BYTES as u64;
+        let passes = receive.reduces.is_some() || sink.code.cast.is_some();
+        let together = passes || sink.op.bytes <= SMALL_BYTES as u64;
         let taken = if header_left == 0 && !together {
             let cursor = sink.lane.cursor;
             let segment = sink.code.segments(sink.op.target)[cursor.segment];

@@ -1,12 +1,17 @@
-//! Sending: header and payload go out in one call, straight from where the payload lies.
+//! Sending: header and payload go out in one call, straight from where the payload lies, or from the staging buffer where
+//! elements travel as another type.
 
 use crate::code::BoundOp;
 use crate::frame::Header;
 use crate::run::{Engine, TURN_BYTES, Turn};
 use crate::{Fault, Interest, Transport};
+use coll_kernel::Cast;
 
 /// Parts that one call offers to the transport: the header and this many segments but one.
 const PARTS_MAX: usize = 16;
+
+/// Bytes of elements that are made at a time for a message of another type: what a transport does not take is made again.
+const CAST_BYTES: usize = 32 << 10;
 
 impl<T: Transport> Engine<'_, '_, '_, T> {
     #[inline]
@@ -31,9 +36,10 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
             if turn_bytes >= TURN_BYTES {
                 return Ok(Turn::Again);
             }
-            let taken = match op.source.len() {
-                0 | 1 => self.offer::<2>(lane, op, link, message, limit - moved)?,
-                _ => self.offer::<PARTS_MAX>(lane, op, link, message, limit - moved)?,
+            let taken = match (self.code.cast, op.source.len()) {
+                (Some(cast), _) => self.offer_cast(cast, lane, op, (link, message), limit - moved)?,
+                (None, 0 | 1) => self.offer::<2>(lane, op, link, message, limit - moved)?,
+                (None, _) => self.offer::<PARTS_MAX>(lane, op, link, message, limit - moved)?,
             };
             if taken == 0 {
                 let link = self.code.links[link as usize].link;
@@ -80,12 +86,48 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         Ok(taken.min(offered))
     }
 
+    /// Offers what is left of the header and of up to `memory_bytes` as elements of the wire. Of an element that has gone in
+    /// part, the rest goes first.
+    fn offer_cast(
+        &mut self,
+        cast: Cast,
+        lane: u32,
+        op: &BoundOp,
+        (link, message): (u32, u32),
+        memory_bytes: u64,
+    ) -> Result<usize, Fault> {
+        let state = &self.state.lanes[lane as usize];
+        let header = self.header(op, message).to_bytes();
+        let header = &header[state.header_bytes..Header::size_bytes(message)];
+        let most = CAST_BYTES / cast.wire_size_bytes() * cast.memory_size_bytes();
+        let (mut left, mut filled, mut skip) =
+            (memory_bytes.min(most as u64) as usize, 0, state.cursor.offset);
+        for segment in &self.code.segments(op.source)[state.cursor.segment..] {
+            if left == 0 {
+                break;
+            }
+            let part = segment.part(skip, left);
+            let end = filled + self.code.message_bytes(part.len as u64) as usize;
+            cast.narrow(self.memory.bytes(part), &mut self.staging[filled..end]);
+            (filled, left, skip) = (end, left - part.len, 0);
+        }
+        let payload = &self.staging[state.carry_bytes.min(filled)..filled];
+        let taken = self.transport.try_send(self.code.links[link as usize].link, &[header, payload])?;
+        debug_assert!(taken <= header.len() + payload.len(), "a transport took more than it was offered");
+        Ok(taken.min(header.len() + payload.len()))
+    }
+
     #[inline]
     pub(crate) fn note_sent(&mut self, lane: u32, op: &BoundOp, header_size: usize, taken: usize) {
         let state = &mut self.state.lanes[lane as usize];
         let of_header = taken.min(header_size - state.header_bytes);
         state.header_bytes += of_header;
         let mut left = taken - of_header;
+        if let Some(cast) = self.code.cast {
+            let gone = state.carry_bytes + left;
+            state.carry_bytes = gone % cast.wire_size_bytes();
+            left = gone / cast.wire_size_bytes() * cast.memory_size_bytes();
+        }
         while left > 0 {
             let segment = self.code.segments(op.source)[state.cursor.segment];
             let bytes = left.min(segment.len - state.cursor.offset);
@@ -103,7 +145,7 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
             operation: self.state.options.operation,
             message,
             step: op.step,
-            payload_bytes: op.bytes,
+            payload_bytes: self.code.message_bytes(op.bytes),
             fingerprint: self.state.options.fingerprint,
         }
     }

@@ -5,8 +5,11 @@ use crate::Fault;
 use crate::code::{BoundOp, Code, Side};
 use crate::frame::{FIRST_HEADER_BYTES, FrameFault, Header};
 use crate::memory::Memory;
-use crate::state::LaneState;
-use coll_kernel::Reducer;
+use crate::state::{ELEMENT_BYTES_MAX, LaneState};
+use coll_kernel::{Cast, Reducer};
+
+/// Elements of another type that are made those of memory at a time: they stay in the first-level cache.
+const CAST_ELEMENTS: usize = 512;
 
 /// One message that is coming in.
 pub(crate) struct Sink<'s, 'm, 'a> {
@@ -31,7 +34,8 @@ impl Sink<'_, '_, '_> {
     /// Bytes of the payload that have not come.
     #[inline]
     pub(crate) fn payload_left(&self) -> usize {
-        (self.op.bytes - self.lane.cursor.moved) as usize - self.lane.carry_bytes
+        let left = self.op.bytes - self.lane.cursor.moved;
+        self.code.message_bytes(left) as usize - self.lane.carry_bytes
     }
 
     /// Takes a prefix of what has come: at most the message's own bytes, and `payload_bytes_max` of its payload.
@@ -44,9 +48,17 @@ impl Sink<'_, '_, '_> {
         };
         let payload = &bytes[of_header..];
         let payload = &payload[..payload.len().min(self.payload_left()).min(payload_bytes_max)];
-        match self.reduction {
-            Some((reducer, element_bytes, side)) => self.reduce(reducer, element_bytes, side, payload),
-            None => self.store(payload),
+        match (self.code.cast, self.reduction) {
+            (Some(cast), _) => {
+                let size = cast.wire_size_bytes();
+                self.elements(size, payload, |sink, whole| {
+                    whole.chunks(CAST_ELEMENTS * size).for_each(|wire| sink.widened(cast, wire));
+                });
+            }
+            (None, Some((reducer, size, side))) => {
+                self.elements(size, payload, |sink, whole| sink.reduce_whole(reducer, side, whole));
+            }
+            (None, None) => self.store(payload),
         }
         Ok(of_header + payload.len())
     }
@@ -93,27 +105,38 @@ impl Sink<'_, '_, '_> {
         }
     }
 
-    /// Reduces whole elements and keeps the start of one that has not come whole.
+    /// Stores or reduces elements of the wire as those of memory.
+    fn widened(&mut self, cast: Cast, wire: &[u8]) {
+        let mut memory = [0; CAST_ELEMENTS * ELEMENT_BYTES_MAX];
+        let memory = &mut memory[..wire.len() / cast.wire_size_bytes() * cast.memory_size_bytes()];
+        cast.widen(wire, memory);
+        match self.reduction {
+            Some((reducer, _, side)) => self.reduce_whole(reducer, side, memory),
+            None => self.store(memory),
+        }
+    }
+
+    /// Takes whole elements of `size` bytes and keeps the start of one that has not come whole.
     #[inline]
-    fn reduce(&mut self, reducer: &Reducer, element_bytes: usize, side: Side, mut payload: &[u8]) {
+    fn elements(&mut self, size: usize, mut payload: &[u8], take: impl Fn(&mut Self, &[u8])) {
         let carried = self.lane.carry_bytes;
         if carried > 0 {
-            let (first, rest) = payload.split_at((element_bytes - carried).min(payload.len()));
+            let (first, rest) = payload.split_at((size - carried).min(payload.len()));
             self.lane.carry[carried..carried + first.len()].copy_from_slice(first);
             self.lane.carry_bytes += first.len();
-            if self.lane.carry_bytes < element_bytes {
+            if self.lane.carry_bytes < size {
                 return;
             }
             let element = self.lane.carry;
             self.lane.carry_bytes = 0;
-            self.reduce_whole(reducer, side, &element[..element_bytes]);
+            take(self, &element[..size]);
             payload = rest;
         }
-        let (whole, rest) = match element_bytes.is_power_of_two() {
-            true => payload.split_at(payload.len() & !(element_bytes - 1)),
-            false => payload.split_at(payload.len() / element_bytes * element_bytes),
+        let (whole, rest) = match size.is_power_of_two() {
+            true => payload.split_at(payload.len() & !(size - 1)),
+            false => payload.split_at(payload.len() / size * size),
         };
-        self.reduce_whole(reducer, side, whole);
+        take(self, whole);
         if !rest.is_empty() {
             self.lane.carry[..rest.len()].copy_from_slice(rest);
             self.lane.carry_bytes = rest.len();

@@ -48,7 +48,8 @@ pub(crate) struct LaneState {
     /// The header as far as it has come; a sender makes its own.
     pub(crate) header: [u8; FIRST_HEADER_BYTES],
     pub(crate) header_bytes: usize,
-    /// The first bytes of an element whose last bytes have not come.
+    /// The first bytes of an element whose last bytes have not come. Of a sender that makes other elements, only how many
+    /// have gone.
     pub(crate) carry: [u8; ELEMENT_BYTES_MAX],
     pub(crate) carry_bytes: usize,
 }
@@ -80,7 +81,8 @@ impl State {
         let mut inboxes = Vec::new();
         if slots > 0 {
             for link in &code.links {
-                let sizes = link.receives.ops.iter().map(|&op| code.ops[op as usize].bytes);
+                let sizes =
+                    link.receives.ops.iter().map(|&op| code.message_bytes(code.ops[op as usize].bytes));
                 inboxes.push(Inbox::new(slots, sizes, allocate)?);
             }
         }

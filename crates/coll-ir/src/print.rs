@@ -84,6 +84,9 @@ fn write_program(text: &mut String, program: &Program) -> fmt::Result {
     if let Some(dtype) = program.tune.accumulate {
         writeln!(text, "tune accumulate {dtype}")?;
     }
+    if let Some(dtype) = program.tune.wire {
+        writeln!(text, "tune wire {dtype}")?;
+    }
     for stage in &program.stages {
         writeln!(text, "stage {} {}..{}", stage.name, stage.start, stage.end)?;
     }

@@ -182,4 +182,6 @@ pub struct Tune {
     pub slices: Option<u32>,
     /// The type that narrow floats are reduced in, `f32`: partial results keep it, in memory and in messages.
     pub accumulate: Option<DType>,
+    /// The type that wider floats travel as, one of [`DType::WIRE`].
+    pub wire: Option<DType>,
 }

@@ -320,11 +320,22 @@ impl Reader {
                 };
                 continue;
             }
+            if word == "wire" {
+                let name = words.name()?;
+                let known = DType::WIRE.into_iter().find(|dtype| dtype.name() == name);
+                let wire = known.ok_or_else(|| format!("expected a narrow float, found `{name}`"))?;
+                self.program.tune.wire = Some(wire);
+                continue;
+            }
             let value = words.number_within(1..u32::MAX, "a number from 1")?;
             match word {
                 "lanes" => self.program.tune.lanes = Some(value),
                 "slices" => self.program.tune.slices = Some(value),
-                _ => return Err(format!("expected `lanes`, `slices` or `accumulate`, found `{word}`")),
+                _ => {
+                    return Err(format!(
+                        "expected `lanes`, `slices`, `accumulate` or `wire`, found `{word}`"
+                    ));
+                }
             }
         }
         Ok(())
@@ -537,6 +548,7 @@ mod tests {
         check(&format!("{head}stage s 0..3\n"), 4, "ends at step 3 of 0");
         check(&format!("{head}tune lanes 0\n"), 3, "not a number from 1");
         check(&format!("{head}tune accumulate f64\n"), 3, "expected `f32`, found `f64`");
+        check(&format!("{head}tune wire i8\n"), 3, "expected a narrow float, found `i8`");
         check(&format!("{head}step\nmove 0.data[0] to 1.data[0] !\n"), 4, "`!` has no meaning");
     }
 

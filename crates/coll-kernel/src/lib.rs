@@ -11,6 +11,7 @@
 //! forms a sum that overflows where the mean does not. A pair that makes no sense is refused as [`Unsupported`].
 
 mod average;
+mod cast;
 mod divide;
 mod element;
 mod expr;
@@ -32,6 +33,7 @@ mod table;
 mod unsupported;
 mod wide;
 
+pub use cast::Cast;
 pub use expr::{Binary, Expr, Unary, UserOperator};
 pub use laws::{Law, LawBreak, sample_laws};
 pub use manual::manual;

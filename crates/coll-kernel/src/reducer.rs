@@ -146,6 +146,18 @@ impl Reducer {
         Some(Reducer { kind, ..self.clone() })
     }
 
+    /// The type of working elements; none if it is no element type but a wider integer.
+    pub fn working_dtype(&self) -> Option<DType> {
+        match &self.kind {
+            Kind::Wide(_) => Some(DType::F32),
+            Kind::Average(_) if self.dtype.is_narrow_float() && self.dtype.size_bytes() == 1 => {
+                Some(DType::F32)
+            }
+            Kind::Average(_) => (!self.dtype.is_integer()).then_some(self.dtype),
+            Kind::Builtin(_) | Kind::Scaled(..) | Kind::User { .. } => Some(self.dtype),
+        }
+    }
+
     /// True if it is such a one as [`Reducer::in_f32`] makes.
     pub fn is_in_f32(&self) -> bool {
         matches!(self.kind, Kind::Wide(_))

@@ -2,8 +2,7 @@
 //! the operator, and rounded once where a result is made of it.
 
 use crate::Reducer;
-use crate::element::{Bf16, Element, F8E4M3, F8E5M2, F16};
-use crate::simd::{self, Level};
+use crate::cast::convert;
 use coll_base::DType;
 
 /// Elements that are widened at a time where the operator then prepares them: their `f32` stay in the first-level cache.
@@ -28,14 +27,14 @@ impl Wide {
     /// What a rank puts in.
     pub(crate) fn prepare(&self, ranks: u64, input: &[u8], working: &mut [u8]) {
         if self.reducer.is_direct() {
-            return widen(self.narrow, input, working);
+            return convert(self.narrow, input, DType::F32, working);
         }
         let narrow_bytes = self.narrow.size_bytes() as usize;
         let mut block = [0u8; BLOCK_ELEMENTS * WIDE_BYTES];
         let inputs = input.chunks(BLOCK_ELEMENTS * narrow_bytes);
         for (input, working) in inputs.zip(working.chunks_mut(BLOCK_ELEMENTS * WIDE_BYTES)) {
             let block = &mut block[..working.len()];
-            widen(self.narrow, input, block);
+            convert(self.narrow, input, DType::F32, block);
             self.reducer.prepare(ranks, block, working);
         }
     }
@@ -43,7 +42,7 @@ impl Wide {
     /// What is made of the finished value.
     pub(crate) fn finish(&self, ranks: u64, leaves: u64, working: &[u8], output: &mut [u8]) {
         if self.reducer.is_direct() {
-            return narrow(self.narrow, working, output);
+            return convert(DType::F32, working, self.narrow, output);
         }
         let narrow_bytes = self.narrow.size_bytes() as usize;
         let mut block = [0u8; BLOCK_ELEMENTS * WIDE_BYTES];
@@ -51,31 +50,7 @@ impl Wide {
         for (output, working) in outputs.zip(working.chunks(BLOCK_ELEMENTS * WIDE_BYTES)) {
             let block = &mut block[..working.len()];
             self.reducer.finish(ranks, leaves, working, block);
-            narrow(self.narrow, block, output);
+            convert(DType::F32, block, self.narrow, output);
         }
-    }
-}
-
-/// Each element as an `f32`, exactly.
-fn widen(dtype: DType, from: &[u8], to: &mut [u8]) {
-    let level = Level::best();
-    match dtype {
-        DType::F8E4M3 => simd::map::<1, 4>(level, from, to, |x| f32::store(F8E4M3::load(x))),
-        DType::F8E5M2 => simd::map::<1, 4>(level, from, to, |x| f32::store(F8E5M2::load(x))),
-        DType::F16 => simd::map::<2, 4>(level, from, to, |x| f32::store(F16::load(x))),
-        DType::Bf16 => simd::map::<2, 4>(level, from, to, |x| f32::store(Bf16::load(x))),
-        _ => unreachable!("invariant: `Wide::new` takes narrow floats"),
-    }
-}
-
-/// Each `f32` as the nearest element, ties to even.
-fn narrow(dtype: DType, from: &[u8], to: &mut [u8]) {
-    let level = Level::best();
-    match dtype {
-        DType::F8E4M3 => simd::map::<4, 1>(level, from, to, |x| F8E4M3::store(f32::load(x))),
-        DType::F8E5M2 => simd::map::<4, 1>(level, from, to, |x| F8E5M2::store(f32::load(x))),
-        DType::F16 => simd::map::<4, 2>(level, from, to, |x| F16::store(f32::load(x))),
-        DType::Bf16 => simd::map::<4, 2>(level, from, to, |x| Bf16::store(f32::load(x))),
-        _ => unreachable!("invariant: `Wide::new` takes narrow floats"),
     }
 }

@@ -32,6 +32,11 @@ pub struct Plan {
     /// when the result is rounded once. To all other calls it means nothing.
     #[serde(default)]
     pub accumulate: Option<DType>,
+    /// The type that floats travel as, one of [`DType::WIRE`], or none. Where elements in memory are wider floats, or
+    /// complex numbers of such parts, every message holds elements of this type: rounded when they are sent, and widened
+    /// when they are received. To all other calls it means nothing.
+    #[serde(default)]
+    pub wire: Option<DType>,
     /// Message slots that each connection must offer for the plan to end. 0 means that it runs even if every send waits
     /// for its receive; plans that the compiler makes are such.
     pub slots: u32,
@@ -85,6 +90,7 @@ impl Plan {
             channels: self.channels,
             slices: self.slices,
             accumulate: self.accumulate,
+            wire: self.wire,
             slots: self.slots,
             lines: self.lines.clone(),
             ranks: vec![part],

@@ -7,6 +7,7 @@
 //! slots 0                             // the default
 //! slices 1                            // the default
 //! accumulate f32                      // left out: elements are reduced in their own type
+//! wire bf16                           // left out: elements travel as they lie in memory
 //! cuts 0 1/2 1                        // or: cuts equal 2
 //! claim same_reduction_tree           // proved besides; also: claim ordered
 //! line 0 "pair.coll" 3
@@ -34,7 +35,7 @@
 //! both with `_left`; `with` is left out where the operand is the target. Waits stand before the semicolon:
 //! `after op1, along op2`. What the compiler made says where it comes from, `origin "HASH"`, and on which proof it rests:
 //! `proof whole "HASH"`, or in a slice that was made alone `proof reference "HASH" on 15 root 0, 16 root 0`. A slice says
-//! `reduces` if the whole contract does. Of version 2, which knew no `accumulate`, texts are read as well. `//` begins a comment, `..` leaves its end out, and indentation means nothing.
+//! `reduces` if the whole contract does. Of version 2, which knew neither `accumulate` nor `wire`, texts are read as well. `//` begins a comment, `..` leaves its end out, and indentation means nothing.
 
 mod read;
 mod read_contract;

@@ -43,8 +43,6 @@ codes! {
     OPERATOR_EXPRESSION = "E0206", "not for operators";
     /// A word in `tune` that is no tuning.
     UNKNOWN_TUNE = "E0207", "unknown tuning";
-    /// A tuning of the language that this version does not have.
-    TUNE_NOT_HERE = "E0208", "a tuning that this version does not have";
     /// A tuning out of its range.
     TUNE_RANGE = "E0209", "a tuning out of range";
     /// A call with too few or too many views.

@@ -234,14 +234,15 @@ pub(crate) enum Tuning {
     Lanes,
     Slices,
     Accumulate,
+    Wire,
 }
 
 /// What it is set to.
 #[derive(Clone, Debug)]
 pub(crate) enum Tuned {
     Number(Tuning, Expr),
-    /// The type that narrow floats are reduced in, and where it is written.
-    Accumulate(DType, Span),
+    /// An element type, and where it is written.
+    Type(Tuning, DType, Span),
 }
 
 /// A statement of a schedule.

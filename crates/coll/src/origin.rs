@@ -22,7 +22,8 @@ pub(crate) fn origin(source: &Source, plan: &Plan, options: &Options) -> String 
     add(&coll_plan::FORMAT_VERSION.to_string());
     add(&plan.name);
     add(&format!("{:?} {} {:?}", plan.params, plan.world(), plan.root));
-    add(&format!("{:?} {:?} {:?} {:?}", options.merge, options.lanes, options.slices, options.accumulate));
+    add(&format!("{:?} {:?} {:?}", options.merge, options.lanes, options.slices));
+    add(&format!("{:?} {:?}", options.accumulate, options.wire));
     for pass in coll_compile::PASSES.iter().filter(|pass| options.skip.iter().any(|name| name == pass.name)) {
         add(&format!("skip {}", pass.name));
     }
@@ -57,11 +58,13 @@ mod tests {
         let other_text = text.replace("chain", "change");
         let lanes = Options { lanes: Some(2), ..Options::default() };
         let accumulate = Options { accumulate: Some(coll_base::DType::F32), ..Options::default() };
+        let wire = Options { wire: Some(coll_base::DType::Bf16), ..Options::default() };
         let skip = Options { skip: vec!["prune".into()], ..Options::default() };
         let others = [
             origin(&source, 2, 1, &Options::default()),
             origin(&source, 2, 0, &lanes),
             origin(&source, 2, 0, &accumulate),
+            origin(&source, 2, 0, &wire),
             origin(&source, 2, 0, &skip),
             origin(&Source::from_text("chain.coll", other_text), 2, 0, &Options::default()),
             origin(&Source::from_text("other.coll", text), 2, 0, &Options::default()),

@@ -12,7 +12,7 @@ mod threads;
 pub use inputs::Inputs;
 pub use judge::{Judge, Verdict};
 pub use memory::{NoMemory, RunMemory, placements};
-pub use operator::{Operator, OperatorCode};
+pub use operator::{Operator, OperatorCode, travels_as};
 pub use rank::{Milestone, RankReport, Settings, TrialError, run_rank};
 pub use rehearsal::{Mishap, What};
 pub use summary::Summary;

@@ -92,6 +92,10 @@ pub(crate) struct Passes {
     /// The type that narrow floats are reduced in, and rounded once at the end, whatever `tune` says: `f32`
     #[arg(long, value_name = "TYPE", value_parser = accumulate)]
     pub(crate) accumulate: Option<DType>,
+    /// The type that wider floats travel as, whatever `tune` says: `bf16`, `f16`, `f8e4m3`, `f8e5m2` or `f32`. Results are
+    /// right up to its rounding
+    #[arg(long, value_name = "TYPE", value_parser = wire)]
+    pub(crate) wire: Option<DType>,
 }
 
 #[derive(Args)]
@@ -342,6 +346,9 @@ pub(crate) struct ExplainChoiceArgs {
     /// The type that narrow floats are reduced in: `f32`
     #[arg(long, value_name = "TYPE", value_parser = accumulate)]
     pub(crate) accumulate: Option<DType>,
+    /// The type that wider floats travel as, such as `bf16`
+    #[arg(long, value_name = "TYPE", value_parser = wire)]
+    pub(crate) wire: Option<DType>,
     /// Blocks may differ in size
     #[arg(long)]
     pub(crate) unequal_blocks: bool,
@@ -384,6 +391,17 @@ fn accumulate(text: &str) -> Result<DType, String> {
     match text.parse()? {
         DType::F32 => Ok(DType::F32),
         other => Err(format!("nothing can be accumulated in {other}; narrow floats can be in f32")),
+    }
+}
+
+/// `bf16`
+fn wire(text: &str) -> Result<DType, String> {
+    let dtype: DType = text.parse()?;
+    let names = || DType::WIRE.map(|dtype| dtype.name()).join(", ");
+    if dtype.is_wire() {
+        Ok(dtype)
+    } else {
+        Err(format!("nothing can travel as {dtype}; there are {}", names()))
     }
 }
 

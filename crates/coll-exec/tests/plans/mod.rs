@@ -174,6 +174,7 @@ pub(crate) fn plan(name: &str, contract: Contract, pieces: u32, parts: Vec<Part>
         channels: 1,
         slices: 1,
         accumulate: None,
+        wire: None,
         slots: 0,
         lines,
         ranks: parts.into_iter().map(|part| part.part).collect(),

@@ -22,6 +22,30 @@ pub fn rounded_once(dtype: DType, value: f64, bound: f64) -> f64 {
     bound + format.unit_roundoff * size + format.smallest / 2.0
 }
 
+/// The bound on a sum, a choice or a copy of values whose sizes add up to `magnitude`, each of which and each partial result
+/// was rounded to `wire` once: no term passes more than one such rounding for each of the `leaves`.
+pub(super) fn sum_over_wire(wire: DType, leaves: usize, bound: f64, magnitude: f64) -> f64 {
+    let (format, steps) = (Format::of(wire), leaves as f64 + 1.0);
+    if magnitude + bound > format.largest {
+        return f64::INFINITY;
+    }
+    bound + format.product_error(steps, magnitude + bound) + steps * format.smallest
+}
+
+/// As [`sum_over_wire`], for a product of values of these sizes; of complex ones, √5 for each step.
+pub(super) fn product_over_wire(
+    wire: DType,
+    value: f64,
+    bound: f64,
+    sizes: &mut dyn Iterator<Item = f64>,
+) -> f64 {
+    let (format, mut leaves) = (Format::of(wire), 0.0);
+    if format.product_leaves_range(sizes.inspect(|_| leaves += 1.0)) {
+        return f64::INFINITY;
+    }
+    bound + format.product_error(2.0 * 5f64.sqrt() * leaves, value.abs() + bound)
+}
+
 /// The value of an E4M3, by the formula.
 pub(super) fn of_e4m3(byte: u8) -> f64 {
     let (exponent, mantissa) = (i32::from((byte >> 3) & 15), f64::from(byte & 7));

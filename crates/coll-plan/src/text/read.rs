@@ -45,6 +45,7 @@ struct Reader {
     slots: Option<u32>,
     slices: Option<u32>,
     accumulate: Option<DType>,
+    wire: Option<DType>,
     cuts: Vec<Fraction>,
     reduces: bool,
     claims: Claims,
@@ -107,6 +108,10 @@ impl Reader {
         } else if cursor.eat("accumulate") {
             cursor.expect("f32")?;
             self.accumulate = Some(DType::F32);
+        } else if cursor.eat("wire") {
+            let known = DType::WIRE.into_iter().find(|dtype| cursor.eat(dtype.name()));
+            self.wire =
+                Some(known.ok_or_else(|| cursor.wrong("`f8e4m3`, `f8e5m2`, `f16`, `bf16` or `f32`"))?);
         } else if cursor.eat("cuts") {
             self.cuts = cuts(cursor)?;
         } else if cursor.eat("line") {
@@ -119,7 +124,7 @@ impl Reader {
             let file = cursor.text("a file's name in quotes")?;
             self.lines.push(Line { file, line: cursor.u32("a line")? });
         } else {
-            let words = "`name`, `param`, `root`, `channels`, `slots`, `slices`, `accumulate`, `cuts`, `reduces`, `claim`, \
+            let words = "`name`, `param`, `root`, `channels`, `slots`, `slices`, `accumulate`, `wire`, `cuts`, `reduces`, `claim`, \
                          `origin`, `proof`, `line`, `contract` or `rank`";
             return Err(cursor.wrong(words));
         }
@@ -198,6 +203,7 @@ impl Reader {
             channels: self.channels.unwrap_or(1),
             slices: self.slices.unwrap_or(1),
             accumulate: self.accumulate,
+            wire: self.wire,
             slots: self.slots.unwrap_or(0),
             lines: self.lines,
             ranks: self.ranks,

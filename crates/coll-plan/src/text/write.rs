@@ -93,6 +93,9 @@ fn header(text: &mut String, plan: &Plan) -> std::fmt::Result {
     if let Some(dtype) = plan.accumulate {
         writeln!(text, "accumulate {dtype}")?;
     }
+    if let Some(dtype) = plan.wire {
+        writeln!(text, "wire {dtype}")?;
+    }
     let parts = plan.cuts.len() as u64 - 1;
     if plan.cuts.iter().zip(0..).all(|(&cut, i)| cut == Fraction::new(i, parts)) {
         writeln!(text, "cuts equal {parts}")?;

@@ -24,6 +24,9 @@ pub(super) fn verify(plan: &Plan) -> Result<(), PlanError> {
     if let Some(dtype) = plan.accumulate.filter(|&dtype| dtype != DType::F32) {
         return Err(wrong("accumulate", "f32, or none", dtype));
     }
+    if let Some(dtype) = plan.wire.filter(|dtype| !dtype.is_wire()) {
+        return Err(wrong("wire", "a float of 8 to 32 bits, or none", dtype));
+    }
     cuts(&plan.cuts)?;
     reduces(plan)?;
     proof(plan)?;

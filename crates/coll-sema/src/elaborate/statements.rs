@@ -165,8 +165,10 @@ impl<'m> Elaborator<'m> {
     fn tune(&mut self, frame: &Frame<'m>, tuned: &Tuned) -> Result<(), Fault> {
         let called = self.running.len() > 1;
         match tuned {
-            Tuned::Accumulate(_, span) if called => self.tuned_in_call("accumulate", *span),
-            Tuned::Accumulate(dtype, span) => {
+            Tuned::Type(Tuning::Wire, _, span) if called => self.tuned_in_call("wire", *span),
+            Tuned::Type(_, _, span) if called => self.tuned_in_call("accumulate", *span),
+            Tuned::Type(Tuning::Wire, dtype, _) => self.tune.wire = Some(*dtype),
+            Tuned::Type(_, dtype, span) => {
                 self.tune.accumulate = Some(*dtype);
                 if !self.contract.reduces() {
                     let name = &self.contract.collective;
@@ -180,7 +182,7 @@ impl<'m> Elaborator<'m> {
             Tuned::Number(tuning, value) => {
                 let (name, most) = match tuning {
                     Tuning::Slices => ("slices", 1024),
-                    Tuning::Lanes | Tuning::Accumulate => ("lanes", 64),
+                    _ => ("lanes", 64),
                 };
                 let number = self.eval(frame, value)?;
                 if !(1..=most).contains(&number) {
@@ -192,7 +194,7 @@ impl<'m> Elaborator<'m> {
                 match tuning {
                     _ if called => self.tuned_in_call(name, value.span),
                     Tuning::Slices => self.tune.slices = Some(number as u32),
-                    Tuning::Lanes | Tuning::Accumulate => self.tune.lanes = Some(number as u32),
+                    _ => self.tune.lanes = Some(number as u32),
                 }
             }
         }

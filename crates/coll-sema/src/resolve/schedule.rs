@@ -212,6 +212,7 @@ impl Body<'_, '_> {
                 "lanes" => Tuning::Lanes,
                 "slices" => Tuning::Slices,
                 "accumulate" => Tuning::Accumulate,
+                "wire" => Tuning::Wire,
                 _ => {
                     self.resolver.error(refused_tuning(name));
                     continue;
@@ -228,20 +229,7 @@ impl Body<'_, '_> {
 
     fn tuned_to(&mut self, tuning: Tuning, name: &ast::Name, value: &ast::TuneValue) -> Option<Tuned> {
         match (tuning, value) {
-            (Tuning::Accumulate, ast::TuneValue::Word(word)) if word.text == DType::F32.name() => {
-                return Some(Tuned::Accumulate(DType::F32, word.span));
-            }
-            (Tuning::Accumulate, value) => {
-                let (span, found) = match value {
-                    ast::TuneValue::Word(word) => (word.span, format!("`{}`", word.text)),
-                    ast::TuneValue::Number(value) => (value.span, "a number".to_string()),
-                };
-                let message = format!("`{}` takes `f32`, not {found}", name.text);
-                let diagnostic = Diagnostic::new(codes::TUNE_RANGE, span, message);
-                let help =
-                    "narrow floats can be accumulated in `f32`; all other types are reduced as they are";
-                self.resolver.error(diagnostic.expected("`f32`").found(found).help(help));
-            }
+            (Tuning::Accumulate | Tuning::Wire, value) => return self.type_of_tuning(tuning, name, value),
             (_, ast::TuneValue::Number(value)) => {
                 return Some(Tuned::Number(tuning, self.resolver.number(value)));
             }
@@ -251,6 +239,31 @@ impl Body<'_, '_> {
             }
         }
         None
+    }
+
+    fn type_of_tuning(&mut self, tuning: Tuning, name: &ast::Name, value: &ast::TuneValue) -> Option<Tuned> {
+        let (allowed, help): (&[DType], _) = match tuning {
+            Tuning::Accumulate => (
+                &[DType::F32],
+                "narrow floats can be accumulated in `f32`; all other types are reduced as they are",
+            ),
+            _ => {
+                (&DType::WIRE, "wider floats can travel as one of these; all other types travel as they are")
+            }
+        };
+        let (span, found) = match value {
+            ast::TuneValue::Word(word) => (word.span, format!("`{}`", word.text)),
+            ast::TuneValue::Number(value) => (value.span, "a number".to_string()),
+        };
+        let known = allowed.iter().find(|dtype| found == format!("`{dtype}`"));
+        if known.is_none() {
+            let names: Vec<String> = allowed.iter().map(|dtype| format!("`{dtype}`")).collect();
+            let expected = names.join(", ");
+            let message = format!("`{}` takes {expected}, not {found}", name.text);
+            let diagnostic = Diagnostic::new(codes::TUNE_RANGE, span, message);
+            self.resolver.error(diagnostic.expected(expected).found(found).help(help));
+        }
+        known.map(|&dtype| Tuned::Type(tuning, dtype, span))
     }
 
     fn call(&mut self, call: &ast::Call, span: Span) -> Option<Call> {
@@ -424,16 +437,11 @@ pub(crate) fn unknown_schedule(
 }
 
 fn refused_tuning(name: &ast::Name) -> Diagnostic {
-    if name.text == "wire" {
-        let message = format!("this version does not have `{}` in `tune`", name.text);
-        let help = "leave it out: elements travel in the type that they are reduced in";
-        return Diagnostic::new(codes::TUNE_NOT_HERE, name.span, message).help(help);
-    }
     let diagnostic =
         Diagnostic::new(codes::UNKNOWN_TUNE, name.span, format!("unknown tuning `{}`", name.text));
-    match nearest(&name.text, ["lanes", "slices", "accumulate"].into_iter()) {
+    match nearest(&name.text, ["lanes", "slices", "accumulate", "wire"].into_iter()) {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-        None => diagnostic.help("there are `lanes`, `slices` and `accumulate`"),
+        None => diagnostic.help("there are `lanes`, `slices`, `accumulate` and `wire`"),
     }
 }
 

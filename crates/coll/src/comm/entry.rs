@@ -68,14 +68,15 @@ impl Entry {
         let slice = stored.plan.slice(rank).ok_or_else(|| {
             Refusal::Everywhere(format!("{} holds nothing for rank {rank}", stored.plan.name))
         })?;
-        let bound = Bound::new(Binding {
+        let binding = Binding {
             plan: &slice,
             rank,
             counts: &counts,
             element_size_bytes: key.dtype.size_bytes(),
             reducer: reducer.as_ref(),
             placements: &resolved.memory.placements().collect::<Vec<_>>(),
-        })?;
+        };
+        let bound = Bound::typed(binding, key.dtype)?;
         let ends = slice.rank(rank).map_or(Vec::new(), ends);
         let call = CallWords::new(resolved, &slice.name, &stored.identity);
         Ok(Entry {

@@ -46,6 +46,7 @@ fn slice(from: u32, to: u32, rank: u32, world: u32) -> Plan {
         channels: MESSAGE_CHANNEL + 1,
         slices: 1,
         accumulate: None,
+        wire: None,
         slots: 0,
         lines: vec![Line { file: "message".to_string(), line: 1 }],
         ranks: vec![part(from, to, rank)],

@@ -18,6 +18,8 @@ pub struct Question {
     pub dtype: DType,
     /// Narrow floats are accumulated in `f32`, and so moved as such.
     pub accumulate: bool,
+    /// What wider floats travel as.
+    pub wire: Option<DType>,
     /// The order of the operator's operands is free. True where nothing is reduced.
     pub commutative: bool,
     /// The operator is a user's own, and is interpreted.
@@ -45,6 +47,7 @@ impl Question {
             bytes,
             dtype: DType::F32,
             accumulate: false,
+            wire: None,
             commutative: true,
             user_operator: false,
             unequal_blocks: false,
@@ -60,6 +63,12 @@ impl Question {
         if self.accumulate && dtype.is_narrow_float() {
             bytes = bytes.saturating_mul(DType::F32.size_bytes() / dtype.size_bytes());
             dtype = DType::F32;
+        }
+        // What moves is what messages have; that memory has more is of little weight beside it.
+        let part = dtype.part();
+        if let Some(wire) = self.wire.filter(|wire| part.is_float() && wire.size_bytes() < part.size_bytes())
+        {
+            bytes = bytes / part.size_bytes() * wire.size_bytes();
         }
         Work { bytes, dtype, user_operator: self.user_operator }
     }

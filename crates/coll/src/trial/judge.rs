@@ -22,6 +22,8 @@ pub struct Judge<'a> {
     pub op: Option<RedOp>,
     /// The operator, interpreted if it is the user's; in `f32` where the plan accumulates so.
     pub reducer: &'a Reducer,
+    /// What elements travel as, if that is narrower than they are: see [`travels_as`](crate::trial::travels_as).
+    pub wire: Option<DType>,
 }
 
 /// What was found.
@@ -107,7 +109,10 @@ impl Judge<'_> {
         };
         let elements = (end - start) as usize;
         match (value, self.op) {
-            (Value::Copy(_), _) => (0..elements).map(|i| exactly(scalar(&leaves[0], i))).collect(),
+            (Value::Copy(_), _) => {
+                let one = |i: usize| self.travelled(&[scalar(&leaves[0], i)], exactly(scalar(&leaves[0], i)));
+                (0..elements).map(one).collect()
+            }
             (Value::Reduce(_), Some(op)) => {
                 let mut column = Vec::with_capacity(leaves.len());
                 let one = |i: usize| {
@@ -117,16 +122,37 @@ impl Judge<'_> {
                         true => oracle::expected_in_f32,
                         false => oracle::expected_with,
                     };
-                    expected(self.inputs.dtype, op, self.reducer.params(), &column)
-                        .expect("invariant: leaves are of the type, and the reducer works on it")
+                    let due = expected(self.inputs.dtype, op, self.reducer.params(), &column)
+                        .expect("invariant: leaves are of the type, and the reducer works on it");
+                    self.travelled(&column, due)
                 };
                 (0..elements).map(one).collect()
             }
             (Value::Reduce(_), None) => {
                 let folded = self.fold(&leaves);
-                (0..elements).map(|i| self.around(scalar(&folded, i), &leaves, i, &scalar)).collect()
+                let one = |i: usize| {
+                    let column: Vec<Scalar> = leaves.iter().map(|leaf| scalar(leaf, i)).collect();
+                    self.travelled(&column, self.around(scalar(&folded, i), &leaves, i, &scalar))
+                };
+                (0..elements).map(one).collect()
             }
         }
+    }
+
+    /// What is due of elements that travelled as narrower ones: what was put in did, and each partial result.
+    fn travelled(&self, leaves: &[Scalar], due: Expected) -> Expected {
+        let Some(wire) = self.wire else { return due };
+        let factor = match self.op {
+            Some(RedOp::Avg) => 1.0 / leaves.len() as f64,
+            Some(RedOp::PremulSum) => self.reducer.params().first().copied().unwrap_or(1.0),
+            _ => 1.0,
+        };
+        let put_in = |leaf: &Scalar| match *leaf {
+            Scalar::Float(x) => Scalar::Float(x * factor),
+            Scalar::Complex(x, y) => Scalar::Complex(x * factor, y * factor),
+            other => other,
+        };
+        oracle::over_wire(wire, self.op, &leaves.iter().map(put_in).collect::<Vec<_>>(), due)
     }
 
     fn leaf(&self, leaf: Leaf, start: u64, end: u64) -> Vec<u8> {

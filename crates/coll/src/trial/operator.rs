@@ -1,7 +1,7 @@
 //! The operator of a trial: built in, or a user's with values for its parameters.
 
 use coll_base::{DType, RedOp};
-use coll_kernel::{Reducer, Unsupported, UserOperator};
+use coll_kernel::{Cast, Reducer, Unsupported, UserOperator};
 use coll_plan::Plan;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -123,6 +123,16 @@ impl Operator {
             Operator::User(operator, params) => Reducer::user(operator, dtype, params),
         }
     }
+}
+
+/// What elements of a call travel as, if the plan's messages are of a narrower type than memory; `reducer` is what
+/// [`Operator::reference`] gives.
+pub fn travels_as(plan: &Plan, dtype: DType, reducer: &Reducer) -> Option<DType> {
+    let memory = match plan.reduces && !reducer.is_direct() {
+        true => reducer.working_dtype()?,
+        false => dtype,
+    };
+    plan.wire.filter(|&wire| Cast::narrowing(memory, wire).is_some())
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use crate::comm::{Meeting, Via, Wires, WiresError};
 use crate::plans::identity;
 use crate::trial::rehearsal::{Mishap, Rehearsal};
-use crate::trial::{Inputs, Judge, NoMemory, Operator, OperatorCode, RunMemory, Verdict, placements};
+use crate::trial::{
+    Inputs, Judge, NoMemory, Operator, OperatorCode, RunMemory, Verdict, placements, travels_as,
+};
 use coll_base::{DType, RedOp};
 use coll_exec::{BindError, Binding, Bound, BufferMemory, Link, RunError, RunOptions};
 use coll_kernel::{Reducer, Unsupported};
@@ -171,14 +173,15 @@ pub(super) fn run_rank_of(
     let (reducer, operator_code) = settings.operator.compiled(settings.dtype, settings.native)?;
     let reference = settings.operator.reference(settings.dtype, plan)?;
     let placements = placements(&plan.contract, settings.in_place);
-    let bound = Bound::new(Binding {
+    let binding = Binding {
         plan,
         rank: settings.rank,
         counts: &settings.counts,
         element_size_bytes: settings.dtype.size_bytes(),
         reducer: settings.reduces.then_some(&reducer),
         placements: &placements,
-    });
+    };
+    let bound = Bound::typed(binding, settings.dtype);
     // What only this rank finds wrong is told to the others when they have met.
     let bound = match bound {
         Err(error) if plan.world() == 1 => return Err(error.into()),
@@ -227,6 +230,7 @@ fn words(settings: &Settings, plan: &Plan) -> Vec<(String, String)> {
         field("parameters", &parameters(plan)),
         field("lanes", &plan.channels),
         field("slices", &plan.slices),
+        field("travel as", &plan.wire.map_or("what they are", DType::name)),
         field("accumulated in", &plan.accumulate.map_or("its own type", DType::name)),
         field("plan", &identity(plan)),
         field("dtype", &settings.dtype),
@@ -377,6 +381,7 @@ impl Trial<'_> {
             inputs: self.inputs(),
             op: self.settings.operator.builtin(),
             reducer: &self.reference,
+            wire: travels_as(self.plan, self.settings.dtype, &self.reference),
         };
         let outputs = memory.outputs();
         judge.verdict(self.settings.rank, &outputs.iter().map(|output| &output[..]).collect::<Vec<_>>())

@@ -84,8 +84,8 @@ pub(crate) fn options(passes: &Passes) -> Result<Options, Failure> {
         }
     }
     let skip = passes.skip.clone();
-    let Passes { lanes, slices, accumulate, .. } = *passes;
-    Ok(Options { skip, lanes, slices, accumulate, ..Options::default() })
+    let Passes { lanes, slices, accumulate, wire, .. } = *passes;
+    Ok(Options { skip, lanes, slices, accumulate, wire, ..Options::default() })
 }
 
 /// A schedule's proved plan for one rank count and root; what is wrong is shown.

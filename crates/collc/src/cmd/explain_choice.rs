@@ -105,6 +105,7 @@ fn question(args: &ExplainChoiceArgs) -> Result<Question, Failure> {
         commutative: !args.ordered,
         user_operator: args.user_operator,
         accumulate: args.accumulate.is_some(),
+        wire: args.wire,
         unequal_blocks: args.unequal_blocks,
         deterministic: args.deterministic,
         transport: args.transport.name(),

@@ -79,6 +79,7 @@ pub(super) fn ring(n: u32, guarded: bool) -> Plan {
         channels: 1,
         slices: 1,
         accumulate: None,
+        wire: None,
         slots: 0,
         lines: vec![Line { file: "ring.coll".into(), line: 5 }],
         ranks: (0..n).map(part).collect(),

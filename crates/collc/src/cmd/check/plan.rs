@@ -39,6 +39,8 @@ struct JsonCount {
     ordered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     accumulate: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wire: Option<&'static str>,
     /// False for one rank's part, which claims what was proved elsewhere.
     proved: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +102,7 @@ fn json(read: &ReadPlan) -> JsonPlan {
         same_reduction_tree,
         ordered,
         accumulate: plan.accumulate.filter(|_| plan.reduces).map(DType::name),
+        wire: plan.wire.map(DType::name),
         proved,
         proof: plan.proof.as_ref().map(ToString::to_string),
     };
@@ -124,7 +127,8 @@ fn text(read: &ReadPlan) -> String {
         yes(same_reduction_tree)
     );
     let wide = plan.accumulate.filter(|_| plan.reduces).map_or(String::new(), super::report::accumulates);
-    let serves = serves + &wide;
+    let narrow = plan.wire.map_or(String::new(), super::report::travels);
+    let serves = serves + &wide + &narrow;
     let rests = match &plan.proof {
         Some(proof) => format!("it rests on the proof {proof}, and claims:"),
         None => "it names no proof, and claims:".into(),

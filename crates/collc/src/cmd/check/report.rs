@@ -56,6 +56,8 @@ struct JsonFigures {
     min_slots: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     accumulate: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wire: Option<&'static str>,
 }
 
 /// Input that cannot be used at all: with `--format json` there is a document all the same.
@@ -128,6 +130,7 @@ fn json_figures(figures: &Figures, roots: u32) -> JsonFigures {
         roots,
         min_slots: figures.min_slots,
         accumulate: figures.accumulate.map(DType::name),
+        wire: figures.wire.map(DType::name),
     }
 }
 
@@ -301,6 +304,7 @@ fn serves(sweep: &Sweep) -> String {
     }
     let all = |test: fn(&Figures) -> bool| if figures.iter().all(|f| test(f)) { "yes" } else { "no" };
     let wide = figures.iter().find_map(|figures| figures.accumulate).map_or(String::new(), accumulates);
+    let wide = wide + &figures.iter().find_map(|figures| figures.wire).map_or(String::new(), travels);
     format!(
         "  unequal blocks: {} · ordered operators: {} · same reduction tree on every rank: {}\n{wide}",
         all(|f| f.properties.equal_blocks_only.is_none()),
@@ -312,6 +316,13 @@ fn serves(sweep: &Sweep) -> String {
 /// A plan computes the values of its contract whatever their type; what it is rounded to, and when, is said beside it.
 pub(super) fn accumulates(dtype: DType) -> String {
     format!("  narrow floats are accumulated in {dtype}: every result is rounded once\n")
+}
+
+/// The one tuning that a proof holds only up to.
+pub(super) fn travels(dtype: DType) -> String {
+    format!(
+        "  wider floats travel as {dtype}: of them the contract is kept up to rounding, and ranks may differ in bits\n"
+    )
 }
 
 /// `2..=5, 8`

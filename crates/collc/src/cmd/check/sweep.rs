@@ -45,6 +45,8 @@ pub(crate) struct Figures {
     pub(crate) min_slots: u32,
     /// What narrow floats are reduced in, if not as themselves.
     pub(crate) accumulate: Option<DType>,
+    /// What wider floats travel as.
+    pub(crate) wire: Option<DType>,
     /// Warnings of the first root.
     pub(crate) warnings: Vec<Diagnostic>,
 }
@@ -123,7 +125,8 @@ fn all_roots(
 
 fn first(proved: Proved) -> Figures {
     let Proved { properties, min_slots, warnings, plan, .. } = proved;
-    Figures { properties, min_slots, accumulate: plan.accumulate.filter(|_| plan.reduces), warnings }
+    let accumulate = plan.accumulate.filter(|_| plan.reduces);
+    Figures { properties, min_slots, accumulate, wire: plan.wire, warnings }
 }
 
 impl Figures {

@@ -7,7 +7,7 @@ use crate::cmd::{choice, compile, target};
 use crate::failure::Failure;
 use crate::{output, render};
 use coll::select::Question;
-use coll::trial::{Mishap, Settings, What};
+use coll::trial::{Mishap, Settings, What, travels_as};
 use coll::{Bundle, Source};
 use coll_base::{DType, Fraction, SourceMap};
 use coll_cost::Layout;
@@ -30,6 +30,8 @@ pub(crate) struct Prepared {
     pub(crate) transport: &'static str,
     /// The type that elements are accumulated in, if it is another than theirs.
     pub(crate) accumulate: Option<DType>,
+    /// What elements travel as, if that is narrower than they are.
+    pub(crate) wire: Option<DType>,
     /// One line on what was taken, where that was not the user's word.
     pub(crate) remark: Option<String>,
 }
@@ -94,6 +96,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         bus_factor,
         transport: args.transport.name(),
         accumulate: found.plan.accumulate.filter(|_| found.plan.reduces && reducer.is_in_f32()),
+        wire: travels_as(&found.plan, args.dtype, &reducer),
         remark: found.remark,
         plan: found.plan,
     })
@@ -196,6 +199,7 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
         root: root(args, ranks)?,
         dtype: args.dtype,
         accumulate: args.passes.accumulate.is_some(),
+        wire: args.passes.wire,
         transport: args.transport.constants(args.ranks.is_some()),
         layout: Layout::one_host(cores),
         ..Question::new(operation, ranks, bytes)

@@ -40,6 +40,8 @@ struct JsonRun<'a> {
     operator_code_reason: Option<String>,
     /// The type that it was accumulated in, if that is another than the elements'.
     accumulate: Option<&'static str>,
+    /// The type that elements travelled as, if that is narrower than they are.
+    wire: Option<&'static str>,
 }
 
 /// The document of a run that failed.
@@ -116,6 +118,7 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
         operator_code,
         operator_code_reason,
         accumulate: prepared.accumulate.map(DType::name),
+        wire: prepared.wire.map(DType::name),
     }
 }
 
@@ -158,6 +161,14 @@ fn text(prepared: &Prepared, row: &JsonRun<'_>) -> String {
     if let Some(wide) = row.accumulate {
         text += &format!("{} was accumulated in {wide}, and rounded once\n", row.dtype);
     }
-    let verdict = if row.ok { "every element on every rank is right" } else { "WRONG" };
+    if let Some(wire) = row.wire {
+        let was = row.accumulate.unwrap_or(row.dtype);
+        text += &format!("{was} travelled as {wire}: results are right up to its rounding\n");
+    }
+    let verdict = match (row.ok, row.wire) {
+        (true, None) => "every element on every rank is right",
+        (true, Some(_)) => "every element on every rank is right up to that",
+        (false, _) => "WRONG",
+    };
     text + &format!("{} iterations, GB/s = 10^9 bytes a second; {verdict}\n", row.iters)
 }
