@@ -116,6 +116,36 @@ fn machine_code_and_interpreter_agree_on_random_operators() {
     }
 }
 
+/// Narrow floats accumulated in `f32`: code is made anew for it, and computes what the interpreter does.
+#[test]
+fn accumulated_in_f32_it_is_machine_code_still() {
+    let (mut random, machine, mut compiled) = (Random::seeded(), Machine::this().unwrap(), 0);
+    for dtype in [DType::F16, DType::Bf16] {
+        for _ in 0..100 {
+            let (operator, params) = random.operator(dtype);
+            let Some((interpreted, native)) = both(&machine, &operator, dtype, &params) else { continue };
+            let pair = [interpreted, native].map(|reducer| reducer.in_f32().unwrap());
+            assert_eq!(pair.each_ref().map(Reducer::is_native), [false, true]);
+            let elements = random.below(70);
+            let inputs = [0; 2].map(|_: u8| random.elements(dtype, elements));
+            let [due, found] = pair.map(|reducer| {
+                let [mut sum, incoming] = inputs.each_ref().map(|input| {
+                    let mut working = vec![0; elements * 4];
+                    reducer.prepare(2, input.bytes(), &mut working);
+                    working
+                });
+                reducer.combine_into(&mut sum, None, &incoming, true);
+                let mut output = vec![0; inputs[0].bytes().len()];
+                reducer.finish(2, 2, &sum, &mut output);
+                output
+            });
+            assert_eq!(difference(dtype, &due, &found), None, "{dtype} {operator:?} {params:?}");
+            compiled += 1;
+        }
+    }
+    assert!(compiled > 60, "only {compiled} were compiled");
+}
+
 #[test]
 fn every_type_that_is_interpreted_is_compiled_but_the_8_bit_floats() {
     let machine = Machine::this().unwrap();

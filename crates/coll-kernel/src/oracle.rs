@@ -207,27 +207,33 @@ pub fn expected_in_f32(dtype: DType, op: RedOp, params: &[f64], leaves: &[Scalar
 /// What is expected where floats travelled as those of a narrower type: with `leaves` and all partial results rounded to
 /// `wire` once each, on top of what rounds `expected`. What may have left the range of that type may be anything.
 pub fn over_wire(wire: DType, op: Option<RedOp>, leaves: &[Scalar], expected: Expected) -> Expected {
-    let part = |take: fn(Scalar) -> f64| leaves.iter().map(move |&leaf| take(leaf).abs());
-    let bound = |value: f64, bound: f64, sizes: &mut dyn Iterator<Item = f64>| match op {
-        Some(RedOp::Prod) => float::product_over_wire(wire, value, bound, sizes),
-        _ => float::sum_over_wire(wire, leaves.len(), bound, sizes.sum()),
+    let parts: Vec<(f64, f64)> = leaves
+        .iter()
+        .map(|leaf| match *leaf {
+            Scalar::Float(x) => (x, 0.0),
+            Scalar::Complex(x, y) => (x, y),
+            _ => (0.0, 0.0),
+        })
+        .collect();
+    let is_product = op == Some(RedOp::Prod);
+    let bound = |value: f64, before: f64, take: fn((f64, f64)) -> f64| {
+        let mut sizes = parts.iter().map(|&part| take(part).abs());
+        match is_product {
+            true => float::product_over_wire(wire, value, before, &mut sizes),
+            false => float::sum_over_wire(wire, leaves.len(), before, sizes.sum()),
+        }
     };
-    let (real, imaginary): (fn(Scalar) -> f64, fn(Scalar) -> f64) = (
-        |leaf| if let Scalar::Float(x) | Scalar::Complex(x, _) = leaf { x } else { 0.0 },
-        |leaf| if let Scalar::Complex(_, x) = leaf { x } else { 0.0 },
-    );
     match expected {
         Expected::Float { value, bound: before } => {
-            Expected::Float { value, bound: bound(value, before, &mut part(real)) }
+            Expected::Float { value, bound: bound(value, before, |part| part.0) }
         }
-        Expected::Complex { real: one, imaginary: two, bounds: [first, second] } => {
-            let hypot = || part(real).zip(part(imaginary)).map(|(x, y)| x.hypot(y));
-            let size = one.hypot(two);
-            let bounds = match op {
-                Some(RedOp::Prod) => [bound(size, first, &mut hypot()), bound(size, second, &mut hypot())],
-                _ => [bound(one, first, &mut part(real)), bound(two, second, &mut part(imaginary))],
+        Expected::Complex { real, imaginary, bounds: [one, two] } => {
+            let size = real.hypot(imaginary);
+            let bounds = match is_product {
+                true => [one, two].map(|before| bound(size, before, |part| part.0.hypot(part.1))),
+                false => [bound(real, one, |part| part.0), bound(imaginary, two, |part| part.1)],
             };
-            Expected::Complex { real: one, imaginary: two, bounds }
+            Expected::Complex { real, imaginary, bounds }
         }
         other => other,
     }

@@ -233,6 +233,35 @@ fn collectives_of_every_shape_can_be_custom() {
     });
 }
 
+/// In bf16 itself 256 and a one are 256; as bf16 travels what is a little more than one.
+#[test]
+fn custom_schedules_are_tuned_as_they_say() {
+    const WIDE: &str = "schedule star: allreduce {
+        tune { accumulate f32 }
+        step each r in 1..n { send data to 0 reduce }
+        step each r in 1..n { recv data from 0 }
+    }";
+    const NARROW: &str = "schedule flat: broadcast {
+        tune { wire bf16 }
+        step { for q in 1..n { send data from 0 to q } }
+    }";
+    well(3, |comm| {
+        let star = comm.load(&Source::from_text("star.coll", WIDE), None, &[], 0)?;
+        let mine = if comm.rank() == 1 { 256.0 } else { 1.0 };
+        let mut sum = [half::bf16::from_f32(mine); 5];
+        let buffers = vec![Buffer::in_place(&mut sum)];
+        comm.run_custom(&star, &star.counts(5)?, buffers, Some(RedOp::Sum.into()))?;
+        assert_eq!(sum.map(f32::from), [258.0; 5]);
+
+        let flat = comm.load(&Source::from_text("flat.coll", NARROW), None, &[], 0)?;
+        let fine = 1.0 + 1.0 / 4096.0;
+        let mut data = [if comm.rank() == 0 { fine } else { 0f32 }; 2];
+        comm.run_custom(&flat, &flat.counts(2)?, vec![Buffer::in_place(&mut data)], None)?;
+        assert_eq!(data, [if comm.rank() == 0 { fine } else { 1.0 }; 2]);
+        Ok(())
+    });
+}
+
 #[test]
 fn bundles_and_plans_can_be_loaded() {
     let source = Source::builtin("allreduce", "ring").expect("the library has it");

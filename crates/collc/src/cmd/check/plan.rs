@@ -126,9 +126,8 @@ fn text(read: &ReadPlan) -> String {
         yes(ordered),
         yes(same_reduction_tree)
     );
-    let wide = plan.accumulate.filter(|_| plan.reduces).map_or(String::new(), super::report::accumulates);
-    let narrow = plan.wire.map_or(String::new(), super::report::travels);
-    let serves = serves + &wide + &narrow;
+    let accumulate = plan.accumulate.filter(|_| plan.reduces);
+    let serves = serves + &super::report::rounding(accumulate, plan.wire);
     let rests = match &plan.proof {
         Some(proof) => format!("it rests on the proof {proof}, and claims:"),
         None => "it names no proof, and claims:".into(),

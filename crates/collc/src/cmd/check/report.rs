@@ -303,8 +303,7 @@ fn serves(sweep: &Sweep) -> String {
         return String::new();
     }
     let all = |test: fn(&Figures) -> bool| if figures.iter().all(|f| test(f)) { "yes" } else { "no" };
-    let wide = figures.iter().find_map(|figures| figures.accumulate).map_or(String::new(), accumulates);
-    let wide = wide + &figures.iter().find_map(|figures| figures.wire).map_or(String::new(), travels);
+    let wide = rounding(figures[0].accumulate, figures[0].wire);
     format!(
         "  unequal blocks: {} · ordered operators: {} · same reduction tree on every rank: {}\n{wide}",
         all(|f| f.properties.equal_blocks_only.is_none()),
@@ -313,16 +312,25 @@ fn serves(sweep: &Sweep) -> String {
     )
 }
 
-/// A plan computes the values of its contract whatever their type; what it is rounded to, and when, is said beside it.
-pub(super) fn accumulates(dtype: DType) -> String {
-    format!("  narrow floats are accumulated in {dtype}: every result is rounded once\n")
-}
-
-/// The one tuning that a proof holds only up to.
-pub(super) fn travels(dtype: DType) -> String {
-    format!(
-        "  wider floats travel as {dtype}: of them the contract is kept up to rounding, and ranks may differ in bits\n"
-    )
+/// A plan moves and reduces the values of its contract whatever their type; to what they are rounded, and when, is said beside
+/// it. Of all tunings `wire` alone has the contract kept only up to rounding.
+pub(super) fn rounding(accumulate: Option<DType>, wire: Option<DType>) -> String {
+    let mut text = String::new();
+    match (accumulate, wire) {
+        (None, _) => {}
+        (Some(wide), Some(wire)) if wire != wide => {
+            text += &format!("  narrow floats are accumulated in {wide}\n");
+        }
+        (Some(wide), _) => {
+            text += &format!("  narrow floats are accumulated in {wide}: every result is rounded once\n");
+        }
+    }
+    if let Some(wire) = wire {
+        text +=
+            &format!("  wider floats travel as {wire}: of them the contract is kept up to rounding, and ");
+        text += "ranks may differ in bits\n";
+    }
+    text
 }
 
 /// `2..=5, 8`

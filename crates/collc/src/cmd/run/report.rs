@@ -159,7 +159,8 @@ fn text(prepared: &Prepared, row: &JsonRun<'_>) -> String {
         (None, _) => {}
     }
     if let Some(wide) = row.accumulate {
-        text += &format!("{} was accumulated in {wide}, and rounded once\n", row.dtype);
+        let once = if row.wire.is_none() { ", and rounded once" } else { "" };
+        text += &format!("{} was accumulated in {wide}{once}\n", row.dtype);
     }
     if let Some(wire) = row.wire {
         let was = row.accumulate.unwrap_or(row.dtype);
