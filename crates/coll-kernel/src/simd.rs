@@ -16,6 +16,10 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod avx512bf16;
+#[cfg(target_arch = "x86_64")]
+mod avx512vbmi;
+#[cfg(target_arch = "x86_64")]
+mod f8;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -159,6 +163,13 @@ pub(crate) fn scale(dtype: DType, level: Level, from: &[u8], to: &mut [u8], scal
 
 /// A loop made by hand, where there is one that is faster than what the compiler makes.
 pub(crate) fn hand_made(op: RedOp, dtype: DType, level: Level) -> Option<CombineFn> {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(level.0, Kind::Avx512 | Kind::Avx512Bf16)
+        && is_x86_feature_detected!("avx512vbmi")
+        && let Some(made) = avx512vbmi::hand_made(op, dtype)
+    {
+        return Some(made);
+    }
     match level.0 {
         Kind::Portable => None,
         #[cfg(target_arch = "x86_64")]

@@ -3,6 +3,7 @@
 use crate::element::{Bf16, Element, F16};
 use crate::kernel::{self, CombineFn, Kernel};
 use crate::simd::Scaling;
+use crate::simd::f8::{e4m3_prod_loop, e4m3_sum_loop, e5m2_prod_loop, e5m2_sum_loop};
 use coll_base::{DType, RedOp};
 use std::arch::x86_64::*;
 
@@ -77,6 +78,10 @@ pub(super) fn hand_made(op: RedOp, dtype: DType) -> Option<CombineFn> {
         RedOp::Prod, DType::Bf16 => bf16_prod_loop;
         RedOp::Sum, DType::F16 => f16_sum_loop;
         RedOp::Prod, DType::F16 => f16_prod_loop;
+        RedOp::Sum, DType::F8E4M3 => e4m3_sum_loop;
+        RedOp::Prod, DType::F8E4M3 => e4m3_prod_loop;
+        RedOp::Sum, DType::F8E5M2 => e5m2_sum_loop;
+        RedOp::Prod, DType::F8E5M2 => e5m2_prod_loop;
         RedOp::Min, DType::F32 => f32_min_loop;
         RedOp::Max, DType::F32 => f32_max_loop;
         RedOp::Min, DType::F64 => f64_min_loop;
@@ -181,13 +186,13 @@ fn store_f16(bytes: &mut [u8; 16], vector: __m256) {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn add(a: __m256, b: __m256) -> __m256 {
+pub(super) fn add(a: __m256, b: __m256) -> __m256 {
     _mm256_add_ps(a, b)
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn mul(a: __m256, b: __m256) -> __m256 {
+pub(super) fn mul(a: __m256, b: __m256) -> __m256 {
     _mm256_mul_ps(a, b)
 }
 
