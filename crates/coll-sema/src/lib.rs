@@ -20,9 +20,8 @@ mod load;
 mod module;
 mod resolve;
 mod resolved;
-mod suggest;
 mod wording;
 
 pub use load::{Library, load};
 pub use module::{Instance, Instantiated, Module, Refusal, ScheduleInfo};
-pub use suggest::nearest;
+pub use coll_base::nearest;

@@ -9,7 +9,7 @@ use crate::concerns::declarations;
 use crate::module::{Module, ScheduleInfo};
 use crate::resolve::{self, Callable, Entity, Named, Resolver, names_of, unknown_schedule};
 use crate::resolved::{GLOBAL_N, GLOBAL_PARAMS, Param, Schedule};
-use crate::suggest::nearest;
+use coll_base::nearest;
 use coll_base::{Code, Diagnostic, FileId, RedOp, SourceMap, Span};
 use coll_syntax::{Unread, ast, parse};
 use std::collections::BTreeMap;

@@ -15,7 +15,7 @@ pub(crate) use schedule::{Callable, body, names_of, unknown_schedule, with_param
 use crate::builtin::Builtin;
 use crate::codes;
 use crate::resolved::{Function, Type};
-use crate::suggest::nearest;
+use coll_base::nearest;
 use coll_base::{Code, Diagnostic, Span};
 use coll_syntax::ast;
 

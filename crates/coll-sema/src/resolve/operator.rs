@@ -2,7 +2,7 @@
 
 use crate::codes;
 use crate::resolved::Type;
-use crate::suggest::nearest;
+use coll_base::nearest;
 use crate::wording::counted;
 use coll_base::{Diagnostic, Span};
 use coll_kernel::{Binary, Expr, Law, LawBreak, Unary, UserOperator};

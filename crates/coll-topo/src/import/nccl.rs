@@ -1,0 +1,659 @@
+//! NCCL's and RCCL's topology XML: `<system>`, in it `<cpu>`, `<pci>`, `<gpu>` with `<nvlink>` or `<xgmi>`, `<nic>` with
+//! `<net>`.
+//!
+//! One file is one machine. Processors and PCI bridges become switches, a `<nic>` with its ports one NIC, whose ports lead to
+//! a switch `fabric` outside the machine; so a file is made a cluster by a `count`. A PCI device of a GPU's class is a GPU
+//! even without a `<gpu>` in it, and one of a NIC's class a NIC: Azure's files have no more.
+
+use super::figures;
+use super::warnings::Warnings;
+use super::xml::{self, Element};
+use super::Imported;
+use crate::codes;
+use crate::description::{Description, Duplex, Kind, LinkDecl, MachineDecl, NodeDecl, Pairs};
+use crate::pattern::to_name;
+use crate::units::show_bandwidth;
+use coll_base::{Diagnostic, FileId, Span, nearest};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Elements and their attributes, those that mean nothing here included.
+const KNOWN: [(&str, &[&str]); 9] = [
+    ("system", &["version"]),
+    ("cpu", &["numaid", "affinity", "arch", "vendor", "familyid", "modelid", "host_hash"]),
+    (
+        "pci",
+        &[
+            "busid",
+            "class",
+            "vendor",
+            "device",
+            "subsystem_vendor",
+            "subsystem_device",
+            "link_speed",
+            "link_width",
+        ],
+    ),
+    ("gpu", &["dev", "sm", "gcn", "arch", "rank", "gdr", "mnnvl"]),
+    ("nvlink", &["target", "count", "tclass"]),
+    ("xgmi", &["target", "count", "tclass"]),
+    ("nic", &[]),
+    ("net", &["name", "dev", "speed", "port", "latency", "guid", "maxconn", "gdr", "coll", "keep"]),
+    ("c2c", &["bw", "count"]),
+];
+
+/// Reads a file's text.
+pub(crate) fn import(file: FileId, text: &str) -> Result<Imported, Vec<Diagnostic>> {
+    let elements = xml::parse(file, text).map_err(|fault| vec![fault])?;
+    if let Some(fault) = of_another_kind(&elements[0]) {
+        return Err(vec![fault]);
+    }
+    let mut importer = Importer {
+        elements: &elements,
+        warnings: Warnings::default(),
+        faults: Vec::new(),
+        gpus: Vec::new(),
+        nics: Vec::new(),
+        switches: Vec::new(),
+        links: Vec::new(),
+        ports: HashSet::new(),
+    };
+    importer.system();
+    importer.finish()
+}
+
+/// A message about a file that is XML and no topology.
+fn of_another_kind(root: &Element) -> Option<Diagnostic> {
+    let what = match root.tag.as_str() {
+        "system" => return None,
+        "graphs" | "graph" => "an NCCL graph file: the rings and trees that NCCL chose, not the machine".to_string(),
+        "algo" => "an MSCCL algorithm, not a topology".to_string(),
+        other => format!("`<{}>`, which is no topology", other.chars().take(40).collect::<String>()),
+    };
+    Some(
+        Diagnostic::new(codes::OTHER_KIND, root.span, format!("this is {what}"))
+            .expected("a `<system>`, as NCCL writes with NCCL_TOPO_DUMP_FILE"),
+    )
+}
+
+/// A node to be.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Part {
+    Gpu(usize),
+    Nic(usize),
+    Switch(usize),
+    Fabric,
+}
+
+struct Gpu {
+    bus: Option<String>,
+    dev: Option<u64>,
+    rank: Option<u64>,
+    sm: Option<u64>,
+    gcn: Option<u64>,
+    /// Its `<gpu>`, if it has one.
+    element: Option<usize>,
+    span: Span,
+    cpu: usize,
+}
+
+struct Nic {
+    name: Option<String>,
+    note: Option<String>,
+    span: Span,
+}
+
+struct Switch {
+    name: String,
+    note: Option<String>,
+    span: Span,
+}
+
+struct Joined {
+    ends: [Part; 2],
+    bytes_per_us: f64,
+    latency_us: f64,
+    count: u32,
+    span: Span,
+}
+
+struct Importer<'e> {
+    elements: &'e [Element],
+    warnings: Warnings,
+    faults: Vec<Diagnostic>,
+    gpus: Vec<Gpu>,
+    nics: Vec<Nic>,
+    switches: Vec<Switch>,
+    links: Vec<Joined>,
+    /// Ports that were met: guid and number.
+    ports: HashSet<(String, String)>,
+}
+
+/// Bandwidth of the link above a PCI device.
+#[derive(Clone, Copy)]
+struct Above {
+    part: Part,
+    cpu: usize,
+}
+
+impl<'e> Importer<'e> {
+    fn system(&mut self) {
+        let elements = self.elements;
+        let root = &elements[0];
+        self.attributes(root);
+        let cpus: Vec<usize> = root.children.iter().copied().filter(|&at| elements[at].tag == "cpu").collect();
+        for &at in root.children.iter().filter(|&&at| elements[at].tag != "cpu") {
+            self.stray(&elements[at], "<system>");
+        }
+        let mut between = None;
+        let first = self.switches.len();
+        for (number, &at) in cpus.iter().enumerate() {
+            let cpu = &elements[at];
+            self.attributes(cpu);
+            let numa = self.number(cpu, "numaid").unwrap_or(number as u64);
+            if cpu.get("numaid").is_none() {
+                self.assumed(cpu, "numaid", "processors are numbered in order");
+            }
+            let name = format!("cpu{numa}");
+            let taken = self.switches.iter().any(|switch| switch.name == name);
+            let name = if taken { format!("cpu{numa}-{number}") } else { name };
+            let note = cpu.get("vendor").map(|vendor| vendor.value.clone());
+            self.switches.push(Switch { name, note, span: cpu.span });
+            if cpus.len() > 1 {
+                let rate = self.between_cpus(cpu);
+                between = Some(between.map_or(rate, |least: f64| least.min(rate)));
+            }
+        }
+        for i in 0..cpus.len() {
+            for j in i + 1..cpus.len() {
+                self.join(
+                    [Part::Switch(first + i), Part::Switch(first + j)],
+                    between.unwrap_or(figures::BETWEEN_CPUS_DEFAULT),
+                    figures::CPU_LINK_US,
+                    1,
+                    elements[cpus[i]].span,
+                );
+                if self.links.len() > crate::expand::WIRES_MAX / 8 {
+                    let message = format!("{} processors, each joined with each, are too many", cpus.len());
+                    self.faults.push(Diagnostic::new(codes::BOUNDS, elements[0].span, message));
+                    return;
+                }
+            }
+        }
+        for (number, &at) in cpus.iter().enumerate() {
+            let cpu = first + number;
+            self.below(&elements[at], Above { part: Part::Switch(cpu), cpu });
+        }
+    }
+
+    fn between_cpus(&mut self, cpu: &Element) -> f64 {
+        let model = self.number(cpu, "modelid");
+        let default = show_bandwidth(figures::BETWEEN_CPUS_DEFAULT);
+        let (Some(arch), Some(vendor)) = (cpu.get("arch"), cpu.get("vendor")) else {
+            let missing = if cpu.get("arch").is_none() { "arch" } else { "vendor" };
+            self.assumed(cpu, missing, &format!("{default} between processors is assumed"));
+            return figures::BETWEEN_CPUS_DEFAULT;
+        };
+        figures::between_cpus(&arch.value, &vendor.value, model).unwrap_or_else(|| {
+            let (arch_name, vendor_name) = (&arch.value, &vendor.value);
+            self.warnings.add("cpu", vendor.span, || {
+                format!(
+                    "a processor `{}` `{}` is not known; {default} between processors is assumed",
+                    short(arch_name),
+                    short(vendor_name)
+                )
+            });
+            figures::BETWEEN_CPUS_DEFAULT
+        })
+    }
+
+    /// What hangs below a processor or a bridge.
+    fn below(&mut self, element: &'e Element, above: Above) {
+        for &at in &element.children {
+            let child = &self.elements[at];
+            match child.tag.as_str() {
+                "pci" => self.pci(child, above),
+                "nic" => self.nic(child, above, None, None),
+                "net" => self.nic(child, above, None, None),
+                _ => self.stray(child, &format!("<{}>", element.tag)),
+            }
+        }
+    }
+
+    fn pci(&mut self, pci: &'e Element, above: Above) {
+        self.attributes(pci);
+        let elements = self.elements;
+        let has = |tag: &str| pci.children.iter().any(|&at| elements[at].tag == tag);
+        let class = pci.get("class").map(|class| class.value.to_ascii_lowercase());
+        let class = class.as_deref().unwrap_or("");
+        let bus = pci.get("busid").map(|bus| bus.value.clone());
+        if has("gpu") || class.starts_with("0x03") || class.starts_with("0x12") {
+            self.gpu(pci, bus, above);
+        } else if has("nic") || has("net") || class.starts_with("0x02") {
+            let rate = self.pci_rate(pci);
+            let children: Vec<usize> = pci.children.clone();
+            let mut found = false;
+            for at in children {
+                match elements[at].tag.as_str() {
+                    "nic" | "net" => {
+                        self.nic(&elements[at], above, Some(rate), bus.as_deref());
+                        found = true;
+                    }
+                    _ => self.stray(&elements[at], "a NIC's <pci>"),
+                }
+            }
+            if !found {
+                self.warnings.add("implied nic", pci.span, || {
+                    "a PCI device of a NIC's class has no `<nic>`: one port as fast as its PCI link is assumed".to_string()
+                });
+                self.nics.push(Nic { name: None, note: bus, span: pci.span });
+                let nic = Part::Nic(self.nics.len() - 1);
+                self.join([above.part, nic], rate, figures::PCI_LINK_US, 1, pci.span);
+                self.join([nic, Part::Fabric], rate, figures::PORT_LINK_US, 1, pci.span);
+            }
+        } else if class.starts_with("0x06") || !pci.children.is_empty() {
+            if bus.is_none() {
+                self.assumed(pci, "busid", "a bridge needs none");
+            }
+            let rate = self.pci_rate(pci);
+            self.switches.push(Switch { name: format!("pci{}", self.bridges()), note: bus, span: pci.span });
+            let part = Part::Switch(self.switches.len() - 1);
+            self.join([above.part, part], rate, figures::PCI_LINK_US, 1, pci.span);
+            self.below(pci, Above { part, ..above });
+        } else if class.is_empty() {
+            let shown = short(bus.as_deref().unwrap_or("without `busid`"));
+            self.warnings.add_with_help("class", pci.span, || {
+                let message = format!("PCI device {shown} has no `class`, so what it is cannot be told; it is not used");
+                (message, Some("NCCL asks the system for it; a dump of NCCL_TOPO_DUMP_FILE has all of it".to_string()))
+            });
+        } else {
+            self.warnings.add("other class", pci.span, || {
+                format!("a PCI device of class {} is neither GPU, NIC nor bridge; it is not used", short(class))
+            });
+        }
+    }
+
+    fn bridges(&self) -> usize {
+        self.switches.iter().filter(|switch| switch.name.starts_with("pci")).count()
+    }
+
+    fn gpu(&mut self, pci: &'e Element, bus: Option<String>, above: Above) {
+        let elements = self.elements;
+        let rate = self.pci_rate(pci);
+        if bus.is_none() {
+            self.assumed(pci, "busid", "no link of another GPU can name it");
+        }
+        let mut gpus = Vec::new();
+        for &at in &pci.children {
+            match elements[at].tag.as_str() {
+                "gpu" => gpus.push(at),
+                _ => self.stray(&elements[at], "a GPU's <pci>"),
+            }
+        }
+        if gpus.is_empty() {
+            self.warnings.add("implied gpu", pci.span, || {
+                "a PCI device of a GPU's class has no `<gpu>`: a GPU without NVLink is assumed".to_string()
+            });
+        }
+        for &at in &gpus[..] {
+            self.attributes(&elements[at]);
+        }
+        let each = if gpus.is_empty() { vec![None] } else { gpus.into_iter().map(Some).collect() };
+        for element in each {
+            let number = |this: &mut Self, name| element.and_then(|at| this.number(&elements[at], name));
+            let (dev, rank) = (number(self, "dev"), number(self, "rank"));
+            let (sm, gcn) = (number(self, "sm"), number(self, "gcn"));
+            if let Some(at) = element
+                && dev.is_none()
+            {
+                self.assumed(&elements[at], "dev", "GPUs are numbered in order");
+            }
+            self.gpus.push(Gpu { bus: bus.clone(), dev, rank, sm, gcn, element, span: pci.span, cpu: above.cpu });
+            let part = Part::Gpu(self.gpus.len() - 1);
+            self.join([above.part, part], rate, figures::PCI_LINK_US, 1, pci.span);
+        }
+    }
+
+    /// A `<nic>` with its ports, or a port by itself.
+    fn nic(&mut self, element: &'e Element, above: Above, pci_rate: Option<f64>, bus: Option<&str>) {
+        let elements = self.elements;
+        let mut ports: Vec<&Element> = Vec::new();
+        if element.tag == "net" {
+            ports.push(element);
+        } else {
+            self.attributes(element);
+            for &at in &element.children {
+                match elements[at].tag.as_str() {
+                    "net" => ports.push(&elements[at]),
+                    _ => self.stray(&elements[at], "<nic>"),
+                }
+            }
+        }
+        let mut rate = 0.0;
+        let mut latency_us = figures::PORT_LINK_US;
+        let mut names = Vec::new();
+        for port in &ports {
+            self.attributes(port);
+            if self.is_listed_twice(port) {
+                continue;
+            }
+            rate += self.port_rate(port);
+            if let Some(given) = port.get("latency").and_then(|latency| latency.value.trim().parse::<f64>().ok())
+                && given > 0.0
+                && given < crate::units::LATENCY_MAX_US
+            {
+                latency_us = given;
+            }
+            names.extend(port.get("name").map(|name| name.value.clone()));
+        }
+        if rate == 0.0 {
+            if !ports.is_empty() {
+                return; // All of it was listed before.
+            }
+            rate = pci_rate.unwrap_or(figures::PORT_DEFAULT);
+            self.assumed(element, "net", &format!("one port of {} is assumed", show_bandwidth(rate)));
+        }
+        let note = bus.map(str::to_string).into_iter().chain(names.iter().skip(1).cloned());
+        let note = note.map(|word| short(&word)).collect::<Vec<_>>().join(" ");
+        self.nics.push(Nic {
+            name: names.first().map(|name| to_name(name)).filter(|name| !name.is_empty()),
+            note: Some(note).filter(|note| !note.is_empty()),
+            span: element.span,
+        });
+        let nic = Part::Nic(self.nics.len() - 1);
+        // A NIC that hangs on a processor, such as a virtual one, is as fast as its ports.
+        self.join([above.part, nic], pci_rate.unwrap_or(rate), figures::PCI_LINK_US, 1, element.span);
+        self.join([nic, Part::Fabric], rate, latency_us, 1, element.span);
+    }
+
+    fn port_rate(&mut self, port: &Element) -> f64 {
+        match port.get("speed").map(|speed| (speed.value.trim().parse::<f64>(), speed.span)) {
+            // Megabits in a second are an eighth of bytes in a microsecond.
+            Some((Ok(megabits), _)) if megabits > 0.0 && megabits <= 8e10 => megabits / 8.0,
+            None | Some((Ok(0.0), _)) => {
+                self.assumed(port, "speed", &format!("{} is assumed", show_bandwidth(figures::PORT_DEFAULT)));
+                figures::PORT_DEFAULT
+            }
+            Some((_, span)) => {
+                let fault = Diagnostic::new(codes::FIGURE, span, "attribute `speed` of a `<net>` is no speed");
+                self.faults.push(fault.expected("megabits in a second, such as 200000"));
+                figures::PORT_DEFAULT
+            }
+        }
+    }
+
+    /// A port is known by its guid and number; two names of one port are one link.
+    fn is_listed_twice(&mut self, port: &Element) -> bool {
+        let value = |name| port.get(name).map_or("", |attribute| attribute.value.trim()).to_string();
+        let guid = value("guid");
+        let is_known = guid.trim_start_matches("0x").chars().any(|c| c != '0');
+        let is_twice = is_known && !self.ports.insert((guid.clone(), value("port")));
+        if is_twice {
+            let name = value("name");
+            self.warnings.add("twice", port.span, || {
+                format!("port `{}` of guid {} is listed twice; it is counted once", short(&name), short(&guid))
+            });
+        }
+        is_twice
+    }
+
+    fn pci_rate(&mut self, pci: &Element) -> f64 {
+        let default = || figures::pci_x16(figures::PCI_DEFAULT).unwrap_or(12e3);
+        let x16 = match pci.get("link_speed") {
+            None => {
+                self.assumed(pci, "link_speed", &format!("`{}` is assumed", figures::PCI_DEFAULT));
+                default()
+            }
+            Some(speed) => figures::pci_x16(&speed.value).unwrap_or_else(|| {
+                let shown = short(&speed.value);
+                self.warnings.add("link_speed", speed.span, || {
+                    format!("`link_speed` `{shown}` is not known; `{}` is assumed", figures::PCI_DEFAULT)
+                });
+                default()
+            }),
+        };
+        let width = match self.number(pci, "link_width") {
+            Some(width @ 1..=32) => width as f64,
+            None | Some(0) => {
+                self.assumed(pci, "link_width", "16 lanes are assumed");
+                figures::PCI_WIDTH_DEFAULT
+            }
+            Some(width) => {
+                let message = format!("attribute `link_width` of a `<pci>` is {width}; 1 to 32 lanes are possible");
+                self.faults.push(Diagnostic::new(codes::FIGURE, pci.span, message));
+                figures::PCI_WIDTH_DEFAULT
+            }
+        };
+        x16 * width / 16.0
+    }
+
+    fn join(&mut self, ends: [Part; 2], bytes_per_us: f64, latency_us: f64, count: u32, span: Span) {
+        self.links.push(Joined { ends, bytes_per_us, latency_us, count, span });
+    }
+
+    /// A whole number of 64 bits, decimal or as `0x…`.
+    fn number(&mut self, element: &Element, name: &str) -> Option<u64> {
+        let attribute = element.get(name)?;
+        let text = attribute.value.trim();
+        let number = match text.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => text.parse(),
+        };
+        // What is not known is -1 in NCCL's dumps.
+        if number.is_err() && text != "-1" {
+            let message = format!("attribute `{name}` of a `<{}>` is no whole number", element.tag);
+            let fault = Diagnostic::new(codes::FORM, attribute.span, message).found(short(text));
+            if self.faults.len() < 20 {
+                self.faults.push(fault);
+            }
+        }
+        number.ok()
+    }
+
+    fn assumed(&mut self, element: &Element, name: &str, what: &str) {
+        let kind = format!("{}.{name}", element.tag);
+        self.warnings.add(&kind, element.span, || format!("a `<{}>` has no `{name}`; {what}", element.tag));
+    }
+
+    fn stray(&mut self, element: &Element, within: &str) {
+        let tag = short(&element.tag);
+        self.warnings
+            .add(&format!("stray {tag}"), element.span, || format!("a `<{tag}>` within {within} is not used"));
+    }
+
+    /// Attributes that are not known are told: one of them may be misspelt.
+    fn attributes(&mut self, element: &Element) {
+        let Some((_, known)) = KNOWN.iter().find(|(tag, _)| *tag == element.tag) else { return };
+        for attribute in element.attributes.iter().filter(|attribute| !known.contains(&attribute.name.as_str())) {
+            let name = short(&attribute.name);
+            self.warnings.add_with_help(&format!("{} {name}", element.tag), attribute.span, || {
+                let near = nearest(&name, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+                (format!("attribute `{name}` of a `<{}>` is not known; it is not used", element.tag), near)
+            });
+        }
+    }
+
+    /// Links between GPUs, names, and the whole.
+    fn finish(mut self) -> Result<Imported, Vec<Diagnostic>> {
+        self.gpu_links();
+        if !self.faults.is_empty() {
+            return Err(self.faults);
+        }
+        let (order, gpu_names) = self.gpu_order();
+        let nic_names = self.nic_names();
+        let has_nics = !self.nics.is_empty();
+        let node = |kind, name: &str, note: &Option<String>, span| NodeDecl {
+            note: note.clone(),
+            ..NodeDecl::new(kind, name, span)
+        };
+        let mut nodes = Vec::new();
+        for &at in &order {
+            let gpu = &self.gpus[at];
+            nodes.push(node(Kind::Device, &gpu_names[at], &gpu.bus, gpu.span));
+        }
+        for (nic, name) in self.nics.iter().zip(&nic_names) {
+            nodes.push(node(Kind::Nic, name, &nic.note, nic.span));
+        }
+        for switch in &self.switches {
+            nodes.push(node(Kind::Switch, &switch.name, &switch.note, switch.span));
+        }
+        if self.gpus.is_empty() {
+            self.warnings.add("none", self.elements[0].span, || {
+                "no GPU is described, so no rank can be placed on this topology".to_string()
+            });
+        }
+        let name = |part: Part| match part {
+            Part::Gpu(at) => gpu_names[at].clone(),
+            Part::Nic(at) => nic_names[at].clone(),
+            Part::Switch(at) => self.switches[at].name.clone(),
+            Part::Fabric => "fabric".to_string(),
+        };
+        let (mut links, mut outside) = (Vec::new(), Vec::new());
+        for joined in &self.links {
+            let is_outside = joined.ends.contains(&Part::Fabric);
+            let [a, b] = joined.ends.map(name);
+            let a = if is_outside { format!("node*.{a}") } else { a };
+            let link = LinkDecl {
+                between: [a, b],
+                pairs: is_outside.then_some(Pairs::All),
+                bytes_per_us: joined.bytes_per_us,
+                latency_us: joined.latency_us,
+                duplex: Duplex::Full,
+                count: joined.count,
+                span: joined.span,
+            };
+            if is_outside { outside.push(link) } else { links.push(link) }
+        }
+        let span = self.elements[0].span;
+        let mut description = Description {
+            machines: vec![MachineDecl { name: "node".to_string(), count: Some(1), nodes, links, span }],
+            links: outside,
+            ..Description::default()
+        };
+        if has_nics {
+            description.nodes.push(NodeDecl::new(Kind::Switch, "fabric", span));
+        }
+        Ok(Imported { description, warnings: self.warnings.told() })
+    }
+
+    /// NVLink and xGMI. Each link is listed at both of its ends, and counts once.
+    fn gpu_links(&mut self) {
+        // In files of several machines bus ids repeat: the nth GPU of an id is linked with the nth of another.
+        let mut by_bus: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut nth: Vec<usize> = Vec::new();
+        for (at, gpu) in self.gpus.iter().enumerate() {
+            let same = by_bus.entry(gpu.bus.clone().unwrap_or_default().to_ascii_lowercase()).or_default();
+            nth.push(same.len());
+            same.push(at);
+        }
+        let mut found: BTreeMap<[Part; 2], (u32, f64, f64, Span)> = BTreeMap::new();
+        let mut nvswitch = None;
+        let elements = self.elements;
+        for from in 0..self.gpus.len() {
+            let Some(element) = self.gpus[from].element else { continue };
+            for &at in &elements[element].children {
+                let link = &elements[at];
+                let is_nvlink = match link.tag.as_str() {
+                    "nvlink" => true,
+                    "xgmi" => false,
+                    _ => {
+                        self.stray(link, "<gpu>");
+                        continue;
+                    }
+                };
+                self.attributes(link);
+                let Gpu { sm, gcn, .. } = self.gpus[from];
+                if is_nvlink && sm.is_none() {
+                    self.assumed(&elements[element], "sm", "NVLinks of 20GB/s are assumed");
+                }
+                if !is_nvlink && gcn.is_none() {
+                    self.assumed(&elements[element], "gcn", "xGMI links of 24GB/s are assumed");
+                }
+                let rate = if is_nvlink { figures::nvlink(sm) } else { figures::xgmi(gcn) };
+                if link.get("count").is_none() {
+                    self.assumed(link, "count", "one link is assumed");
+                }
+                let count = self.number(link, "count").unwrap_or(1).clamp(1, 4096) as u32;
+                let class = link.get("tclass").map(|class| class.value.to_ascii_lowercase()).unwrap_or_default();
+                let target = link.get("target").map(|target| target.value.to_ascii_lowercase());
+                let to = if class.starts_with("0x068001") {
+                    Some(Part::Switch(self.gpus[from].cpu))
+                } else if class.starts_with("0x0680") {
+                    let switch = *nvswitch.get_or_insert_with(|| {
+                        let name = "nvswitch".to_string();
+                        self.switches.push(Switch { name, note: None, span: link.span });
+                        self.switches.len() - 1
+                    });
+                    Some(Part::Switch(switch))
+                } else {
+                    let same = target.as_ref().and_then(|target| by_bus.get(target));
+                    same.map(|same| Part::Gpu(*same.get(nth[from]).unwrap_or(&same[0])))
+                };
+                let Some(to) = to else {
+                    let shown = short(target.as_deref().unwrap_or("without `target`"));
+                    self.warnings.add("target", link.span, || {
+                        format!("a `<{}>` leads to {shown}, which is no GPU of this file; it is not used", link.tag)
+                    });
+                    continue;
+                };
+                if to == Part::Gpu(from) {
+                    self.warnings.add("self", link.span, || {
+                        format!("a `<{}>` leads from a GPU to itself; it is not used", link.tag)
+                    });
+                    continue;
+                }
+                let is_pair = matches!(to, Part::Gpu(_));
+                let latency_us = if is_pair { figures::GPU_LINK_US } else { figures::NVSWITCH_LINK_US };
+                let ends = if to < Part::Gpu(from) { [to, Part::Gpu(from)] } else { [Part::Gpu(from), to] };
+                let known = found.entry(ends).or_insert((0, rate, latency_us, link.span));
+                if is_pair { known.0 = known.0.max(count) } else { known.0 += count }
+            }
+        }
+        for (ends, (count, rate, latency_us, span)) in found {
+            self.join(ends, rate, latency_us, count.clamp(1, 4096), span);
+        }
+    }
+
+    /// GPUs in the order in which ranks take them, by `rank` if all have one, else by `dev`, else as they stand; and their
+    /// names.
+    fn gpu_order(&mut self) -> (Vec<usize>, Vec<String>) {
+        let mut order: Vec<usize> = (0..self.gpus.len()).collect();
+        let all = |key: &dyn Fn(&Gpu) -> Option<u64>| -> Option<Vec<u64>> {
+            let keys: Option<Vec<u64>> = self.gpus.iter().map(key).collect();
+            keys.filter(|keys| keys.iter().collect::<HashSet<_>>().len() == keys.len())
+        };
+        let (ranks, devs) = (all(&|gpu| gpu.rank), all(&|gpu| gpu.dev));
+        if let Some(keys) = ranks.as_ref().or(devs.as_ref()) {
+            order.sort_by_key(|&at| keys[at]);
+        }
+        let mut names = vec![String::new(); self.gpus.len()];
+        for (place, &at) in order.iter().enumerate() {
+            names[at] = format!("gpu{}", devs.as_ref().map_or(place as u64, |devs| devs[at]));
+        }
+        if devs.is_none() && self.gpus.iter().any(|gpu| gpu.dev.is_some()) {
+            self.warnings.add("dev twice", self.elements[0].span, || {
+                "numbers `dev` of GPUs are missing or repeat; GPUs are numbered in order".to_string()
+            });
+        }
+        (order, names)
+    }
+
+    fn nic_names(&self) -> Vec<String> {
+        let mut taken: HashSet<String> = self.switches.iter().map(|switch| switch.name.clone()).collect();
+        let mut names = Vec::new();
+        for (at, nic) in self.nics.iter().enumerate() {
+            let given = nic.name.clone().filter(|name| !name.starts_with("gpu") && !taken.contains(name));
+            let mut name = given.unwrap_or_else(|| format!("nic{at}"));
+            while taken.contains(&name) {
+                name.push('x');
+            }
+            taken.insert(name.clone());
+            names.push(name);
+        }
+        names
+    }
+}
+
+fn short(text: &str) -> String {
+    let cut: String = text.chars().take(40).collect();
+    if cut.len() < text.len() { cut + "…" } else { cut }
+}
