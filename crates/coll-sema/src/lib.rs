@@ -22,6 +22,6 @@ mod resolve;
 mod resolved;
 mod wording;
 
+pub use coll_base::nearest;
 pub use load::{Library, load};
 pub use module::{Instance, Instantiated, Module, Refusal, ScheduleInfo};
-pub use coll_base::nearest;

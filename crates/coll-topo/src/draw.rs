@@ -32,7 +32,10 @@ pub struct DrawError {
 impl fmt::Display for DrawError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DrawError { nodes, wires } = self;
-        write!(f, "the topology has {nodes} nodes and {wires} links, and at most {DRAWN_MAX} and {WIRES_MAX} are drawn")
+        write!(
+            f,
+            "the topology has {nodes} nodes and {wires} links, and at most {DRAWN_MAX} and {WIRES_MAX} are drawn"
+        )
     }
 }
 

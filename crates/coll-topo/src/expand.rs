@@ -162,7 +162,8 @@ impl Expansion {
             if let Some(&other) = self.by_name.get(&name) {
                 let message = format!("two nodes are called `{name}`");
                 let there = self.declared[other as usize];
-                let fault = Diagnostic::new(codes::SHAPE, decl.span, message).also(there, "the other is here");
+                let fault =
+                    Diagnostic::new(codes::SHAPE, decl.span, message).also(there, "the other is here");
                 self.fault(fault.help("names are unique; `count` numbers them from 0"));
                 return;
             }
@@ -191,20 +192,31 @@ impl Expansion {
     /// The pairs of nodes that a link joins.
     fn pairs(&mut self, link: &LinkDecl, scope: Scope<'_>) -> Vec<[u32; 2]> {
         let [left, right] = &link.between;
-        let (Some(a), Some(b)) = (self.named(left, link.span, scope), self.named(right, link.span, scope)) else {
+        let (Some(a), Some(b)) = (self.named(left, link.span, scope), self.named(right, link.span, scope))
+        else {
             return Vec::new();
         };
         let is_ambiguous = a.len() > 1 && b.len() > 1;
         let pairs: Vec<[u32; 2]> = match link.pairs {
             None if is_ambiguous => {
-                let message = format!("`{left}` are {} nodes and `{right}` are {}: which are joined?", a.len(), b.len());
+                let message = format!(
+                    "`{left}` are {} nodes and `{right}` are {}: which are joined?",
+                    a.len(),
+                    b.len()
+                );
                 let fault = Diagnostic::new(codes::SHAPE, link.span, message);
                 self.fault(fault.help("add `pairs = \"same\"`, `\"all\"` or `\"next\"`"));
                 return Vec::new();
             }
             Some(Pairs::Same) if a.len() != b.len() => {
-                let message = format!("`{left}` are {} nodes and `{right}` are {}, which make no pairs", a.len(), b.len());
-                self.fault(Diagnostic::new(codes::SHAPE, link.span, message).expected("as many on both sides"));
+                let message = format!(
+                    "`{left}` are {} nodes and `{right}` are {}, which make no pairs",
+                    a.len(),
+                    b.len()
+                );
+                self.fault(
+                    Diagnostic::new(codes::SHAPE, link.span, message).expected("as many on both sides"),
+                );
                 return Vec::new();
             }
             Some(Pairs::Same) => a.iter().zip(&b).map(|(&a, &b)| [a, b]).collect(),
@@ -220,20 +232,24 @@ impl Expansion {
             }
             _ if a.len() as u64 * b.len() as u64 > 2 * WIRES_MAX as u64 => {
                 let count = a.len() as u64 * b.len() as u64;
-                let message = format!("this joins {count} pairs, and a topology has at most {WIRES_MAX} links");
+                let message =
+                    format!("this joins {count} pairs, and a topology has at most {WIRES_MAX} links");
                 self.fault(Diagnostic::new(codes::BOUNDS, link.span, message));
                 return Vec::new();
             }
-            _ if a == b && a.len() > 1 => {
-                (0..a.len()).flat_map(|i| (i + 1..a.len()).map(move |j| (i, j))).map(|(i, j)| [a[i], a[j]]).collect()
-            }
+            _ if a == b && a.len() > 1 => (0..a.len())
+                .flat_map(|i| (i + 1..a.len()).map(move |j| (i, j)))
+                .map(|(i, j)| [a[i], a[j]])
+                .collect(),
             _ => a.iter().flat_map(|&a| b.iter().map(move |&b| [a, b])).collect(),
         };
         if let Some([node, _]) = pairs.iter().find(|[a, b]| a == b) {
             let name = &self.topology.nodes[*node as usize].name;
             let message = format!("a link joins `{name}` with itself");
             let fault = Diagnostic::new(codes::SHAPE, link.span, message);
-            self.fault(fault.expected("two nodes").help("what stays on a device is copied, and needs no link"));
+            self.fault(
+                fault.expected("two nodes").help("what stays on a device is copied, and needs no link"),
+            );
             return Vec::new();
         }
         pairs

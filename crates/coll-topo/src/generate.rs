@@ -22,7 +22,11 @@ pub const GENERATORS: [(&str, &str, &str); 10] = [
         "fat-tree:k=K or fat-tree:LxH",
         "three layers of switches with K ports, K³/4 hosts; or L leaves of H hosts, and H spines (`spines=S`)",
     ),
-    ("dragonfly", "dragonfly:PxAxH", "AH + 1 groups of A routers, each with P hosts and H links to other groups"),
+    (
+        "dragonfly",
+        "dragonfly:PxAxH",
+        "AH + 1 groups of A routers, each with P hosts and H links to other groups",
+    ),
     ("nvswitch", "nvswitch:N", "one machine of N GPUs on NVSwitch, as in an HGX H100"),
     ("dgx-h100", "dgx-h100:M", "M machines of 8 H100 GPUs on NVSwitch, with 8 NICs of 400 Gb/s on 8 rails"),
     ("dgx-a100", "dgx-a100:M", "M machines of 8 A100 GPUs on NVSwitch, with 8 NICs of 200 Gb/s on 8 rails"),

@@ -100,8 +100,11 @@ pub fn load(name: &str, text: &str) -> Loaded {
             }
             Ok(topology) => {
                 if topology.devices().is_empty() && format != Format::NcclXml {
-                    let fault = Diagnostic::new(codes::SHAPE, Span::new(file, 0, 0), "the topology has no device");
-                    diagnostics.push(fault.help("ranks run on devices: add a [[machine]] with a [[machine.device]]"));
+                    let fault =
+                        Diagnostic::new(codes::SHAPE, Span::new(file, 0, 0), "the topology has no device");
+                    diagnostics.push(
+                        fault.help("ranks run on devices: add a [[machine]] with a [[machine.device]]"),
+                    );
                     (Some(description), None)
                 } else {
                     (Some(description), Some(topology))
@@ -149,13 +152,17 @@ fn maybe_generator(text: &str, faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
         return faults;
     }
     let forms: Vec<&str> = GENERATORS.iter().map(|&(_, form, _)| form).collect();
-    let near = coll_base::nearest(line.split(':').next().unwrap_or(line), GENERATORS.iter().map(|&(name, ..)| name));
+    let near =
+        coll_base::nearest(line.split(':').next().unwrap_or(line), GENERATORS.iter().map(|&(name, ..)| name));
     let help = match near {
         Some(near) => format!("did you mean `{near}:…`? Generators are {}", forms.join(", ")),
         None => format!("a topology is a file, or a generator: {}", forms.join(", ")),
     };
     faults
         .into_iter()
-        .map(|fault| Diagnostic { code: codes::GENERATOR, message: format!("`{line}` is no topology"), ..fault }.help(&help))
+        .map(|fault| {
+            Diagnostic { code: codes::GENERATOR, message: format!("`{line}` is no topology"), ..fault }
+                .help(&help)
+        })
         .collect()
 }

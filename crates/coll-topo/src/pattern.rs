@@ -19,8 +19,7 @@ pub(crate) fn is_plain(text: &str) -> bool {
 
 /// Whether a node or a machine may be called so.
 pub(crate) fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':'))
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':'))
 }
 
 /// A text with what names may not hold replaced.
@@ -114,7 +113,9 @@ mod tests {
         ] {
             assert_eq!(Pattern::new(pattern).unwrap().fits(name), expected, "{pattern} {name}");
         }
-        for (pattern, word) in [("gpu[0..", "no `]`"), ("gpu[a]", "no range"), ("gpu[4..4]", "empty"), ("*********", "8 `*`")] {
+        for (pattern, word) in
+            [("gpu[0..", "no `]`"), ("gpu[a]", "no range"), ("gpu[4..4]", "empty"), ("*********", "8 `*`")]
+        {
             assert!(Pattern::new(pattern).unwrap_err().contains(word), "{pattern}");
         }
     }

@@ -169,7 +169,10 @@ pub fn place(network: &Network, traffic: &Traffic) -> Result<Placement, PlaceErr
 pub fn cost(network: &Network, traffic: &Traffic, device_of: &[u32]) -> Result<Cost, PlaceError> {
     let devices = network.devices.len() as u32;
     if traffic.ranks > devices || (device_of.len() as u64) < u64::from(traffic.ranks) {
-        return Err(PlaceError::TooFewDevices { ranks: traffic.ranks, devices: devices.min(device_of.len() as u32) });
+        return Err(PlaceError::TooFewDevices {
+            ranks: traffic.ranks,
+            devices: devices.min(device_of.len() as u32),
+        });
     }
     let mut loads = vec![0u128; network.links.len()];
     let mut way = Vec::new();

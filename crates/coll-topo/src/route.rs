@@ -33,14 +33,23 @@ impl Topology {
                 copy_ns: node.figures.copy_ns,
             }
         });
-        Network { name: self.name.clone(), devices: devices.collect(), routes: self.routes(graph, &links, nodes), links }
+        Network {
+            name: self.name.clone(),
+            devices: devices.collect(),
+            routes: self.routes(graph, &links, nodes),
+            links,
+        }
     }
 
     fn routes(&self, graph: Graph, links: &[Link], devices: Vec<u32>) -> Arc<dyn crate::Routes> {
         match &self.shape {
-            Shape::Grid { extents, wraps } => Arc::new(Grid { graph, extents: extents.clone(), wraps: *wraps }),
+            Shape::Grid { extents, wraps } => {
+                Arc::new(Grid { graph, extents: extents.clone(), wraps: *wraps })
+            }
             Shape::FatTree { ports } => Arc::new(FatTree { graph, ports: *ports }),
-            &Shape::LeafSpine { leaves, hosts, spines } => Arc::new(LeafSpine { graph, leaves, hosts, spines }),
+            &Shape::LeafSpine { leaves, hosts, spines } => {
+                Arc::new(LeafSpine { graph, leaves, hosts, spines })
+            }
             Shape::Searched => Arc::new(Searched::new(self, graph, links, devices)),
         }
     }

@@ -103,7 +103,8 @@ fn classes(network: &Network) -> (Vec<Class>, bool) {
             let latency: f64 = links.map(|link| link.latency_us).sum();
             let [one, other] = [from, to].map(|device| network.devices[device as usize].machine);
             // Bits of positive floats are in their order; picoseconds make sums in another order equal.
-            let key = (one != other, way.len(), std::cmp::Reverse(width.to_bits()), (latency * 1e6).round() as u64);
+            let key =
+                (one != other, way.len(), std::cmp::Reverse(width.to_bits()), (latency * 1e6).round() as u64);
             classes.entry(key).or_insert((0, [from, to])).0 += 1;
         }
     }

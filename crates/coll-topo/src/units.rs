@@ -33,14 +33,6 @@ pub(crate) enum UnitError {
     Range(String),
 }
 
-impl UnitError {
-    pub(crate) fn message(self) -> String {
-        match self {
-            UnitError::Form(message) | UnitError::Range(message) => message,
-        }
-    }
-}
-
 /// Bytes in a microsecond of `25GB/s`.
 pub(crate) fn bandwidth(text: &str) -> Result<f64, UnitError> {
     let rate = figure(text, &RATES, "25GB/s", "200Gb/s")?;
@@ -128,11 +120,23 @@ fn tidy(number: f64) -> String {
 mod tests {
     use super::*;
 
+    impl UnitError {
+        fn message(self) -> String {
+            match self {
+                UnitError::Form(message) | UnitError::Range(message) => message,
+            }
+        }
+    }
+
     #[test]
     fn figures_have_units() {
-        for (text, expected) in
-            [("25GB/s", 25e3), ("200Gb/s", 25e3), (" 1.5 TB/s ", 1.5e6), ("100MB/s", 100.0), ("1GiB/s", 1_073.741_824)]
-        {
+        for (text, expected) in [
+            ("25GB/s", 25e3),
+            ("200Gb/s", 25e3),
+            (" 1.5 TB/s ", 1.5e6),
+            ("100MB/s", 100.0),
+            ("1GiB/s", 1_073.741_824),
+        ] {
             assert_eq!(bandwidth(text), Ok(expected), "{text}");
         }
         for (text, expected) in [("1.5us", 1.5), ("800ns", 0.8), ("0us", 0.0), ("2ms", 2e3), ("1s", 1e6)] {

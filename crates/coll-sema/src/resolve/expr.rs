@@ -5,8 +5,8 @@ use crate::builtin::Builtin;
 use crate::codes;
 use crate::eval::{Machine, Values};
 use crate::resolved::{Comprehension, Expr, ExprKind, Function, GLOBAL_N, GLOBAL_ROOT, Range, Type};
-use coll_base::nearest;
 use crate::wording::counted;
+use coll_base::nearest;
 use coll_base::{Diagnostic, Span};
 use coll_syntax::ast::{self, BinaryOp, UnaryOp};
 

@@ -2,8 +2,8 @@
 
 use crate::codes;
 use crate::resolved::Type;
-use coll_base::nearest;
 use crate::wording::counted;
+use coll_base::nearest;
 use coll_base::{Diagnostic, Span};
 use coll_kernel::{Binary, Expr, Law, LawBreak, Unary, UserOperator};
 use coll_syntax::ast::{self, BinaryOp, ExprKind, UnaryOp};

@@ -6,8 +6,8 @@ use crate::resolved::{
     Buffer, Call, Collective, GLOBAL_N, GLOBAL_PARAMS, GLOBAL_ROOT, Schedule, Stmt, Storage, Tuned, Tuning,
     View,
 };
-use coll_base::nearest;
 use crate::wording::counted;
+use coll_base::nearest;
 use coll_base::{DType, Diagnostic, Span};
 use coll_contract::BufferRole;
 use coll_syntax::ast::{self, StmtKind};

@@ -31,7 +31,11 @@ pub fn dot(topology: &Topology) -> Result<String, DrawError> {
         // A host by itself needs no frame.
         let is_framed = nodes.len() > 1;
         if is_framed {
-            let _ = writeln!(text, "  subgraph cluster_{machine} {{ label={};", quoted(&topology.machines[machine]));
+            let _ = writeln!(
+                text,
+                "  subgraph cluster_{machine} {{ label={};",
+                quoted(&topology.machines[machine])
+            );
         }
         nodes.iter().for_each(|&at| text += &node(at));
         text += if is_framed { "  }\n" } else { "" };

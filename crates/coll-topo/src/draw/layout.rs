@@ -50,8 +50,7 @@ pub(super) fn layout(topology: &Topology) -> Layout {
         height: HEIGHT,
         ..Frame::default()
     });
-    let mut layout =
-        Layout { nodes: sizes.collect(), names, machines: Vec::new(), width: 0.0, height: 0.0 };
+    let mut layout = Layout { nodes: sizes.collect(), names, machines: Vec::new(), width: 0.0, height: 0.0 };
     let only_hosts = topology.nodes.iter().all(|node| node.kind == Kind::Device)
         && topology.machines.len() == topology.nodes.len();
     match &topology.shape {
@@ -144,7 +143,8 @@ impl Layout {
         for row in by_levels(nodes, level).into_iter().rev() {
             rows.extend(self.wrapped(&row));
         }
-        let row_width = |layout: &Layout, row: &[usize]| row.iter().map(|&at| layout.nodes[at].width + GAP).sum::<f64>();
+        let row_width =
+            |layout: &Layout, row: &[usize]| row.iter().map(|&at| layout.nodes[at].width + GAP).sum::<f64>();
         let width = rows.iter().map(|row| row_width(self, row)).fold(80.0, f64::max) + GAP;
         let mut y = TITLE + GAP / 2.0;
         for row in &rows {
@@ -169,7 +169,8 @@ impl Layout {
                 width = 0.0;
             }
             width += own;
-            rows[rows.len() - 1].push(at);
+            let last = rows.len() - 1;
+            rows[last].push(at);
         }
         rows
     }

@@ -67,8 +67,11 @@ impl Reader<'_> {
             }
             None => DeviceFigures::default(),
         };
-        let machines =
-            file.tables("machine", self.faults).into_iter().filter_map(|(t, span)| self.machine(t, span)).collect();
+        let machines = file
+            .tables("machine", self.faults)
+            .into_iter()
+            .filter_map(|(t, span)| self.machine(t, span))
+            .collect();
         let (nodes, links) = (self.nodes(&file), self.links(&file));
         Description { name, figures, machines, nodes, links, ..Description::default() }
     }

@@ -49,7 +49,8 @@ impl<'t> Table<'t> {
         keys: &[&str],
         faults: &mut Faults,
     ) -> Table<'t> {
-        let mut unknown: Vec<_> = entries.keys().filter(|key| !keys.contains(&key.get_ref().as_ref())).collect();
+        let mut unknown: Vec<_> =
+            entries.keys().filter(|key| !keys.contains(&key.get_ref().as_ref())).collect();
         unknown.sort_by_key(|key| key.span().start);
         for key in unknown {
             let name: String = key.get_ref().chars().take(60).collect();
@@ -58,7 +59,9 @@ impl<'t> Table<'t> {
                 None => format!("{what} has the keys {}", keys.join(", ")),
             };
             let span = faults.span(key.span());
-            faults.add(Diagnostic::new(codes::UNKNOWN, span, format!("unknown key `{name}` in {what}")).help(help));
+            faults.add(
+                Diagnostic::new(codes::UNKNOWN, span, format!("unknown key `{name}` in {what}")).help(help),
+            );
         }
         Table { entries, span, what }
     }
@@ -186,7 +189,11 @@ impl<'t> Table<'t> {
         {
             return Some(two);
         }
-        let fault = Diagnostic::new(codes::FORM, faults.span(value.span()), format!("`{key}` does not name two ends"));
+        let fault = Diagnostic::new(
+            codes::FORM,
+            faults.span(value.span()),
+            format!("`{key}` does not name two ends"),
+        );
         faults.add(fault.expected("two names or patterns: [\"gpu*\", \"nvswitch\"]"));
         None
     }

@@ -18,7 +18,8 @@ pub fn write(description: &Description, comments: &[String]) -> String {
         let _ = writeln!(text, "name = {}", quoted(name));
     }
     let DeviceFigures { message_us, reduce_ns, copy_ns } = description.figures;
-    let figures = OwnFigures { message_us: Some(message_us), reduce_ns: Some(reduce_ns), copy_ns: Some(copy_ns) };
+    let figures =
+        OwnFigures { message_us: Some(message_us), reduce_ns: Some(reduce_ns), copy_ns: Some(copy_ns) };
     let _ = write!(text, "\n[defaults]\n{}", own(&figures));
     for machine in &description.machines {
         write_machine(&mut text, machine);

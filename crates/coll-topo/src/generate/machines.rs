@@ -1,9 +1,7 @@
 //! Machines of GPUs, alone and in clusters. Figures are what their maker states: each direction of a link, decimal bytes.
 
 use super::words::Words;
-use crate::description::{
-    Description, DeviceFigures, Duplex, Kind, LinkDecl, MachineDecl, NodeDecl, Pairs,
-};
+use crate::description::{Description, DeviceFigures, Duplex, Kind, LinkDecl, MachineDecl, NodeDecl, Pairs};
 use coll_base::{Diagnostic, Span};
 
 /// A machine of eight GPUs.

@@ -1,7 +1,7 @@
 //! Networks of hosts: rings, grids, trees, dragonflies. Each host is a machine of its own.
 
-use super::words::Words;
 use super::DEVICES_MAX;
+use super::words::Words;
 use crate::codes;
 use crate::description::{Description, Duplex, Kind, LinkDecl, NodeDecl, Pairs};
 use crate::topology::Shape;
@@ -102,7 +102,11 @@ pub(super) fn full(words: &mut Words) -> Result<Description, Diagnostic> {
     }
     let links = Links::of(words)?;
     let joined = (count > 1).then(|| links.link("host*", "host*", Some(Pairs::All)));
-    Ok(Description { nodes: vec![hosts(words, count)], links: joined.into_iter().collect(), ..Description::default() })
+    Ok(Description {
+        nodes: vec![hosts(words, count)],
+        links: joined.into_iter().collect(),
+        ..Description::default()
+    })
 }
 
 /// All on one switch.
@@ -120,7 +124,9 @@ pub(super) fn switch(words: &mut Words) -> Result<Description, Diagnostic> {
 pub(super) fn fat_tree(words: &mut Words) -> Result<Description, Diagnostic> {
     match (words.count("k", 92)?, words.extents()?) {
         (Some(ports), None) if ports % 2 == 0 => k_ary(words, ports),
-        (Some(ports), None) => Err(words.fault(format!("`k` is {ports}, and half of the ports lead up: it is even"))),
+        (Some(ports), None) => {
+            Err(words.fault(format!("`k` is {ports}, and half of the ports lead up: it is even")))
+        }
         (None, Some(_)) => leaf_spine(words),
         _ => Err(words.fault("`fat-tree` takes either `k` or leaves and hosts")),
     }
@@ -167,7 +173,11 @@ fn leaf_spine(words: &mut Words) -> Result<Description, Diagnostic> {
     }
     joined.push(links.link("leaf*", "spine*", Some(Pairs::All)));
     Ok(Description {
-        nodes: vec![hosts(words, leaves * below), switches(words, "leaf", leaves), switches(words, "spine", spines)],
+        nodes: vec![
+            hosts(words, leaves * below),
+            switches(words, "leaf", leaves),
+            switches(words, "spine", spines),
+        ],
         links: joined,
         shape: Shape::LeafSpine { leaves, hosts: below, spines },
         ..Description::default()

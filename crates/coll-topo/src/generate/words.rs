@@ -31,8 +31,14 @@ impl Words {
                 None => fault.help(format!("there are {}", names().collect::<Vec<_>>().join(", "))),
             });
         };
-        let mut words =
-            Words { name: name.to_string(), span, form, extents: None, options: Vec::new(), asked: Vec::new() };
+        let mut words = Words {
+            name: name.to_string(),
+            span,
+            form,
+            extents: None,
+            options: Vec::new(),
+            asked: Vec::new(),
+        };
         for (at, part) in rest.split(',').map(str::trim).enumerate() {
             match part.split_once('=') {
                 Some((key, value)) => {
@@ -43,7 +49,8 @@ impl Words {
                     words.options.push((key, value.trim().to_string()));
                 }
                 None if at == 0 && !part.is_empty() => {
-                    let extents: Result<Vec<u64>, _> = part.split('x').map(|extent| extent.trim().parse()).collect();
+                    let extents: Result<Vec<u64>, _> =
+                        part.split('x').map(|extent| extent.trim().parse()).collect();
                     let extents = extents.map_err(|_| words.fault(format!("`{part}` are no extents")))?;
                     words.extents = Some(extents);
                 }
@@ -79,7 +86,10 @@ impl Words {
         let found = extents.len();
         extents.try_into().map_err(|_| {
             let (is, plural) = if N == 1 { ("is", "") } else { ("are", "s") };
-            self.fault(format!("`{}` has {found} extents, and there {is} to be {N} number{plural}", self.name))
+            self.fault(format!(
+                "`{}` has {found} extents, and there {is} to be {N} number{plural}",
+                self.name
+            ))
         })
     }
 

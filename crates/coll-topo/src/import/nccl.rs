@@ -5,16 +5,18 @@
 //! a switch `fabric` outside the machine; so a file is made a cluster by a `count`. A PCI device of a GPU's class is a GPU
 //! even without a `<gpu>` in it, and one of a NIC's class a NIC: Azure's files have no more.
 
+mod gpu_links;
+mod whole;
+
+use super::Imported;
 use super::figures;
 use super::warnings::Warnings;
 use super::xml::{self, Element};
-use super::Imported;
 use crate::codes;
-use crate::description::{Description, Duplex, Kind, LinkDecl, MachineDecl, NodeDecl, Pairs};
 use crate::pattern::to_name;
 use crate::units::show_bandwidth;
 use coll_base::{Diagnostic, FileId, Span, nearest};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Elements and their attributes, those that mean nothing here included.
 const KNOWN: [(&str, &[&str]); 9] = [
@@ -65,7 +67,9 @@ pub(crate) fn import(file: FileId, text: &str) -> Result<Imported, Vec<Diagnosti
 fn of_another_kind(root: &Element) -> Option<Diagnostic> {
     let what = match root.tag.as_str() {
         "system" => return None,
-        "graphs" | "graph" => "an NCCL graph file: the rings and trees that NCCL chose, not the machine".to_string(),
+        "graphs" | "graph" => {
+            "an NCCL graph file: the rings and trees that NCCL chose, not the machine".to_string()
+        }
         "algo" => "an MSCCL algorithm, not a topology".to_string(),
         other => format!("`<{}>`, which is no topology", other.chars().take(40).collect::<String>()),
     };
@@ -140,7 +144,8 @@ impl<'e> Importer<'e> {
         let elements = self.elements;
         let root = &elements[0];
         self.attributes(root);
-        let cpus: Vec<usize> = root.children.iter().copied().filter(|&at| elements[at].tag == "cpu").collect();
+        let cpus: Vec<usize> =
+            root.children.iter().copied().filter(|&at| elements[at].tag == "cpu").collect();
         for &at in root.children.iter().filter(|&&at| elements[at].tag != "cpu") {
             self.stray(&elements[at], "<system>");
         }
@@ -262,12 +267,23 @@ impl<'e> Importer<'e> {
         } else if class.is_empty() {
             let shown = short(bus.as_deref().unwrap_or("without `busid`"));
             self.warnings.add_with_help("class", pci.span, || {
-                let message = format!("PCI device {shown} has no `class`, so what it is cannot be told; it is not used");
-                (message, Some("NCCL asks the system for it; a dump of NCCL_TOPO_DUMP_FILE has all of it".to_string()))
+                let message = format!(
+                    "PCI device {shown} has no `class`, so what it is cannot be told; it is not used"
+                );
+                (
+                    message,
+                    Some(
+                        "NCCL asks the system for it; a dump of NCCL_TOPO_DUMP_FILE has all of it"
+                            .to_string(),
+                    ),
+                )
             });
         } else {
             self.warnings.add("other class", pci.span, || {
-                format!("a PCI device of class {} is neither GPU, NIC nor bridge; it is not used", short(class))
+                format!(
+                    "a PCI device of class {} is neither GPU, NIC nor bridge; it is not used",
+                    short(class)
+                )
             });
         }
     }
@@ -307,7 +323,16 @@ impl<'e> Importer<'e> {
             {
                 self.assumed(&elements[at], "dev", "GPUs are numbered in order");
             }
-            self.gpus.push(Gpu { bus: bus.clone(), dev, rank, sm, gcn, element, span: pci.span, cpu: above.cpu });
+            self.gpus.push(Gpu {
+                bus: bus.clone(),
+                dev,
+                rank,
+                sm,
+                gcn,
+                element,
+                span: pci.span,
+                cpu: above.cpu,
+            });
             let part = Part::Gpu(self.gpus.len() - 1);
             self.join([above.part, part], rate, figures::PCI_LINK_US, 1, pci.span);
         }
@@ -337,7 +362,8 @@ impl<'e> Importer<'e> {
                 continue;
             }
             rate += self.port_rate(port);
-            if let Some(given) = port.get("latency").and_then(|latency| latency.value.trim().parse::<f64>().ok())
+            if let Some(given) =
+                port.get("latency").and_then(|latency| latency.value.trim().parse::<f64>().ok())
                 && given > 0.0
                 && given < crate::units::LATENCY_MAX_US
             {
@@ -374,7 +400,8 @@ impl<'e> Importer<'e> {
                 figures::PORT_DEFAULT
             }
             Some((_, span)) => {
-                let fault = Diagnostic::new(codes::FIGURE, span, "attribute `speed` of a `<net>` is no speed");
+                let fault =
+                    Diagnostic::new(codes::FIGURE, span, "attribute `speed` of a `<net>` is no speed");
                 self.faults.push(fault.expected("megabits in a second, such as 200000"));
                 figures::PORT_DEFAULT
             }
@@ -390,7 +417,11 @@ impl<'e> Importer<'e> {
         if is_twice {
             let name = value("name");
             self.warnings.add("twice", port.span, || {
-                format!("port `{}` of guid {} is listed twice; it is counted once", short(&name), short(&guid))
+                format!(
+                    "port `{}` of guid {} is listed twice; it is counted once",
+                    short(&name),
+                    short(&guid)
+                )
             });
         }
         is_twice
@@ -418,7 +449,8 @@ impl<'e> Importer<'e> {
                 figures::PCI_WIDTH_DEFAULT
             }
             Some(width) => {
-                let message = format!("attribute `link_width` of a `<pci>` is {width}; 1 to 32 lanes are possible");
+                let message =
+                    format!("attribute `link_width` of a `<pci>` is {width}; 1 to 32 lanes are possible");
                 self.faults.push(Diagnostic::new(codes::FIGURE, pci.span, message));
                 figures::PCI_WIDTH_DEFAULT
             }
@@ -456,200 +488,24 @@ impl<'e> Importer<'e> {
 
     fn stray(&mut self, element: &Element, within: &str) {
         let tag = short(&element.tag);
-        self.warnings
-            .add(&format!("stray {tag}"), element.span, || format!("a `<{tag}>` within {within} is not used"));
+        self.warnings.add(&format!("stray {tag}"), element.span, || {
+            format!("a `<{tag}>` within {within} is not used")
+        });
     }
 
     /// Attributes that are not known are told: one of them may be misspelt.
     fn attributes(&mut self, element: &Element) {
         let Some((_, known)) = KNOWN.iter().find(|(tag, _)| *tag == element.tag) else { return };
-        for attribute in element.attributes.iter().filter(|attribute| !known.contains(&attribute.name.as_str())) {
+        for attribute in
+            element.attributes.iter().filter(|attribute| !known.contains(&attribute.name.as_str()))
+        {
             let name = short(&attribute.name);
             self.warnings.add_with_help(&format!("{} {name}", element.tag), attribute.span, || {
-                let near = nearest(&name, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+                let near =
+                    nearest(&name, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
                 (format!("attribute `{name}` of a `<{}>` is not known; it is not used", element.tag), near)
             });
         }
-    }
-
-    /// Links between GPUs, names, and the whole.
-    fn finish(mut self) -> Result<Imported, Vec<Diagnostic>> {
-        self.gpu_links();
-        if !self.faults.is_empty() {
-            return Err(self.faults);
-        }
-        let (order, gpu_names) = self.gpu_order();
-        let nic_names = self.nic_names();
-        let has_nics = !self.nics.is_empty();
-        let node = |kind, name: &str, note: &Option<String>, span| NodeDecl {
-            note: note.clone(),
-            ..NodeDecl::new(kind, name, span)
-        };
-        let mut nodes = Vec::new();
-        for &at in &order {
-            let gpu = &self.gpus[at];
-            nodes.push(node(Kind::Device, &gpu_names[at], &gpu.bus, gpu.span));
-        }
-        for (nic, name) in self.nics.iter().zip(&nic_names) {
-            nodes.push(node(Kind::Nic, name, &nic.note, nic.span));
-        }
-        for switch in &self.switches {
-            nodes.push(node(Kind::Switch, &switch.name, &switch.note, switch.span));
-        }
-        if self.gpus.is_empty() {
-            self.warnings.add("none", self.elements[0].span, || {
-                "no GPU is described, so no rank can be placed on this topology".to_string()
-            });
-        }
-        let name = |part: Part| match part {
-            Part::Gpu(at) => gpu_names[at].clone(),
-            Part::Nic(at) => nic_names[at].clone(),
-            Part::Switch(at) => self.switches[at].name.clone(),
-            Part::Fabric => "fabric".to_string(),
-        };
-        let (mut links, mut outside) = (Vec::new(), Vec::new());
-        for joined in &self.links {
-            let is_outside = joined.ends.contains(&Part::Fabric);
-            let [a, b] = joined.ends.map(name);
-            let a = if is_outside { format!("node*.{a}") } else { a };
-            let link = LinkDecl {
-                between: [a, b],
-                pairs: is_outside.then_some(Pairs::All),
-                bytes_per_us: joined.bytes_per_us,
-                latency_us: joined.latency_us,
-                duplex: Duplex::Full,
-                count: joined.count,
-                span: joined.span,
-            };
-            if is_outside { outside.push(link) } else { links.push(link) }
-        }
-        let span = self.elements[0].span;
-        let mut description = Description {
-            machines: vec![MachineDecl { name: "node".to_string(), count: Some(1), nodes, links, span }],
-            links: outside,
-            ..Description::default()
-        };
-        if has_nics {
-            description.nodes.push(NodeDecl::new(Kind::Switch, "fabric", span));
-        }
-        Ok(Imported { description, warnings: self.warnings.told() })
-    }
-
-    /// NVLink and xGMI. Each link is listed at both of its ends, and counts once.
-    fn gpu_links(&mut self) {
-        // In files of several machines bus ids repeat: the nth GPU of an id is linked with the nth of another.
-        let mut by_bus: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut nth: Vec<usize> = Vec::new();
-        for (at, gpu) in self.gpus.iter().enumerate() {
-            let same = by_bus.entry(gpu.bus.clone().unwrap_or_default().to_ascii_lowercase()).or_default();
-            nth.push(same.len());
-            same.push(at);
-        }
-        let mut found: BTreeMap<[Part; 2], (u32, f64, f64, Span)> = BTreeMap::new();
-        let mut nvswitch = None;
-        let elements = self.elements;
-        for from in 0..self.gpus.len() {
-            let Some(element) = self.gpus[from].element else { continue };
-            for &at in &elements[element].children {
-                let link = &elements[at];
-                let is_nvlink = match link.tag.as_str() {
-                    "nvlink" => true,
-                    "xgmi" => false,
-                    _ => {
-                        self.stray(link, "<gpu>");
-                        continue;
-                    }
-                };
-                self.attributes(link);
-                let Gpu { sm, gcn, .. } = self.gpus[from];
-                if is_nvlink && sm.is_none() {
-                    self.assumed(&elements[element], "sm", "NVLinks of 20GB/s are assumed");
-                }
-                if !is_nvlink && gcn.is_none() {
-                    self.assumed(&elements[element], "gcn", "xGMI links of 24GB/s are assumed");
-                }
-                let rate = if is_nvlink { figures::nvlink(sm) } else { figures::xgmi(gcn) };
-                if link.get("count").is_none() {
-                    self.assumed(link, "count", "one link is assumed");
-                }
-                let count = self.number(link, "count").unwrap_or(1).clamp(1, 4096) as u32;
-                let class = link.get("tclass").map(|class| class.value.to_ascii_lowercase()).unwrap_or_default();
-                let target = link.get("target").map(|target| target.value.to_ascii_lowercase());
-                let to = if class.starts_with("0x068001") {
-                    Some(Part::Switch(self.gpus[from].cpu))
-                } else if class.starts_with("0x0680") {
-                    let switch = *nvswitch.get_or_insert_with(|| {
-                        let name = "nvswitch".to_string();
-                        self.switches.push(Switch { name, note: None, span: link.span });
-                        self.switches.len() - 1
-                    });
-                    Some(Part::Switch(switch))
-                } else {
-                    let same = target.as_ref().and_then(|target| by_bus.get(target));
-                    same.map(|same| Part::Gpu(*same.get(nth[from]).unwrap_or(&same[0])))
-                };
-                let Some(to) = to else {
-                    let shown = short(target.as_deref().unwrap_or("without `target`"));
-                    self.warnings.add("target", link.span, || {
-                        format!("a `<{}>` leads to {shown}, which is no GPU of this file; it is not used", link.tag)
-                    });
-                    continue;
-                };
-                if to == Part::Gpu(from) {
-                    self.warnings.add("self", link.span, || {
-                        format!("a `<{}>` leads from a GPU to itself; it is not used", link.tag)
-                    });
-                    continue;
-                }
-                let is_pair = matches!(to, Part::Gpu(_));
-                let latency_us = if is_pair { figures::GPU_LINK_US } else { figures::NVSWITCH_LINK_US };
-                let ends = if to < Part::Gpu(from) { [to, Part::Gpu(from)] } else { [Part::Gpu(from), to] };
-                let known = found.entry(ends).or_insert((0, rate, latency_us, link.span));
-                if is_pair { known.0 = known.0.max(count) } else { known.0 += count }
-            }
-        }
-        for (ends, (count, rate, latency_us, span)) in found {
-            self.join(ends, rate, latency_us, count.clamp(1, 4096), span);
-        }
-    }
-
-    /// GPUs in the order in which ranks take them, by `rank` if all have one, else by `dev`, else as they stand; and their
-    /// names.
-    fn gpu_order(&mut self) -> (Vec<usize>, Vec<String>) {
-        let mut order: Vec<usize> = (0..self.gpus.len()).collect();
-        let all = |key: &dyn Fn(&Gpu) -> Option<u64>| -> Option<Vec<u64>> {
-            let keys: Option<Vec<u64>> = self.gpus.iter().map(key).collect();
-            keys.filter(|keys| keys.iter().collect::<HashSet<_>>().len() == keys.len())
-        };
-        let (ranks, devs) = (all(&|gpu| gpu.rank), all(&|gpu| gpu.dev));
-        if let Some(keys) = ranks.as_ref().or(devs.as_ref()) {
-            order.sort_by_key(|&at| keys[at]);
-        }
-        let mut names = vec![String::new(); self.gpus.len()];
-        for (place, &at) in order.iter().enumerate() {
-            names[at] = format!("gpu{}", devs.as_ref().map_or(place as u64, |devs| devs[at]));
-        }
-        if devs.is_none() && self.gpus.iter().any(|gpu| gpu.dev.is_some()) {
-            self.warnings.add("dev twice", self.elements[0].span, || {
-                "numbers `dev` of GPUs are missing or repeat; GPUs are numbered in order".to_string()
-            });
-        }
-        (order, names)
-    }
-
-    fn nic_names(&self) -> Vec<String> {
-        let mut taken: HashSet<String> = self.switches.iter().map(|switch| switch.name.clone()).collect();
-        let mut names = Vec::new();
-        for (at, nic) in self.nics.iter().enumerate() {
-            let given = nic.name.clone().filter(|name| !name.starts_with("gpu") && !taken.contains(name));
-            let mut name = given.unwrap_or_else(|| format!("nic{at}"));
-            while taken.contains(&name) {
-                name.push('x');
-            }
-            taken.insert(name.clone());
-            names.push(name);
-        }
-        names
     }
 }
 

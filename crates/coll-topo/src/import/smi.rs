@@ -4,9 +4,9 @@
 //! bridge, several, a host bridge, a NUMA node, all of it. They become a tree of switches. The matrix has no speeds; those
 //! that are assumed stand in the warnings.
 
+use super::Imported;
 use super::figures;
 use super::warnings::Warnings;
-use super::Imported;
 use crate::codes;
 use crate::description::{Description, Duplex, Kind, LinkDecl, MachineDecl, NodeDecl, Pairs};
 use crate::pattern::to_name;
@@ -25,7 +25,8 @@ const ENDS_MAX: usize = 1024;
 
 /// Whether a text looks like one.
 pub(crate) fn is_matrix(text: &str) -> bool {
-    rows(text).any(|row| row.len() > 1 && row[0].0 == "GPU0" && (row[1].0 == "X" || row[1].0.starts_with("GPU")))
+    rows(text)
+        .any(|row| row.len() > 1 && row[0].0 == "GPU0" && (row[1].0 == "X" || row[1].0.starts_with("GPU")))
 }
 
 /// Lines as words with their places; escape sequences of terminals are left out.
@@ -39,11 +40,13 @@ fn rows(text: &str) -> impl Iterator<Item = Vec<(&str, usize)>> {
         while rest < line.len() {
             let tail = &line[rest..];
             if let Some(escape) = tail.strip_prefix("\u{1b}[") {
-                rest += 2 + escape.find(|c: char| c.is_ascii_alphabetic()).map_or(escape.len(), |end| end + 1);
+                rest +=
+                    2 + escape.find(|c: char| c.is_ascii_alphabetic()).map_or(escape.len(), |end| end + 1);
             } else if tail.starts_with(char::is_whitespace) {
                 rest += tail.chars().next().map_or(1, char::len_utf8);
             } else {
-                let end = tail.find(|c: char| c.is_whitespace() || c == '\u{1b}').unwrap_or(tail.len()).max(1);
+                let end =
+                    tail.find(|c: char| c.is_whitespace() || c == '\u{1b}').unwrap_or(tail.len()).max(1);
                 words.push((&tail[..end], at + rest));
                 rest += end;
             }
@@ -118,7 +121,8 @@ fn link(a: &str, b: &str, bytes_per_us: f64, latency_us: f64, span: Span) -> Lin
 fn read(file: FileId, text: &str) -> Result<Matrix, Diagnostic> {
     let rows: Vec<Vec<(&str, usize)>> = rows(text).filter(|row| !row.is_empty()).collect();
     let whole = |word: &(&str, usize)| Span::new(file, word.1, word.1 + word.0.len());
-    let header = rows.iter().position(|row| row[0].0 == "GPU0" && row.get(1).is_none_or(|cell| cell.0 != "X"));
+    let header =
+        rows.iter().position(|row| row[0].0 == "GPU0" && row.get(1).is_none_or(|cell| cell.0 != "X"));
     let Some(header) = header else {
         let span = Span::new(file, 0, 0);
         return Err(Diagnostic::new(codes::FORM, span, "the matrix has no line of names above it"));
@@ -152,7 +156,9 @@ fn read(file: FileId, text: &str) -> Result<Matrix, Diagnostic> {
     }
     if let Some(at) = cells.iter().position(Option::is_none) {
         let message = format!("{} has a column and no row", named[at].0);
-        return Err(Diagnostic::new(codes::FORM, whole(&named[at]), message).help("the text may have been cut short"));
+        return Err(
+            Diagnostic::new(codes::FORM, whole(&named[at]), message).help("the text may have been cut short")
+        );
     }
     let name = |word: &str| match word.strip_prefix("GPU").filter(|tail| tail.parse::<u32>().is_ok()) {
         Some(number) => format!("gpu{number}"),
@@ -228,7 +234,8 @@ fn tree(matrix: &Matrix, pci: f64, nodes: &mut Vec<NodeDecl>, links: &mut Vec<Li
         for a in 0..ends {
             for b in 0..ends {
                 let is_near = matches!(matrix.cells[a][b], Relation::Level(found) if found <= level);
-                let shares = level == LEVELS.len() - 1 && matrix.numa[a].is_some() && matrix.numa[a] == matrix.numa[b];
+                let shares =
+                    level == LEVELS.len() - 1 && matrix.numa[a].is_some() && matrix.numa[a] == matrix.numa[b];
                 if is_near || shares {
                     let (from, to) = (next[a].max(next[b]), next[a].min(next[b]));
                     next.iter_mut().filter(|group| **group == from).for_each(|group| *group = to);

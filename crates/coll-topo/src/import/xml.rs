@@ -67,16 +67,25 @@ pub(super) fn parse(file: FileId, text: &str) -> Result<Vec<Element>, Diagnostic
                     .help("remove the line"));
             }
             Ok(Event::GeneralRef(_)) => {
-                return Err(Diagnostic::new(codes::FORM, span, "a topology has no text between its elements"));
+                return Err(Diagnostic::new(
+                    codes::FORM,
+                    span,
+                    "a topology has no text between its elements",
+                ));
             }
             Ok(Event::Text(words)) => {
-                if !words.iter().all(u8::is_ascii_whitespace) && words.as_ref() != "\u{feff}".as_bytes() {
+                let words: &[u8] = &words;
+                if !words.iter().all(u8::is_ascii_whitespace) && words != "\u{feff}".as_bytes() {
                     let message = "a topology has no text between its elements";
                     return Err(Diagnostic::new(codes::FORM, span, message));
                 }
             }
             Ok(Event::CData(_)) => {
-                return Err(Diagnostic::new(codes::FORM, span, "a topology has no text between its elements"));
+                return Err(Diagnostic::new(
+                    codes::FORM,
+                    span,
+                    "a topology has no text between its elements",
+                ));
             }
             Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_)) => {}
             Ok(Event::Eof) => break,
@@ -85,7 +94,9 @@ pub(super) fn parse(file: FileId, text: &str) -> Result<Vec<Element>, Diagnostic
     if let Some(&open) = tree.open.last() {
         let element = &tree.elements[open];
         let message = format!("`<{}>` is never closed", element.tag);
-        return Err(Diagnostic::new(codes::FORM, element.span, message).help("the file may have been cut short"));
+        return Err(
+            Diagnostic::new(codes::FORM, element.span, message).help("the file may have been cut short")
+        );
     }
     if tree.elements.is_empty() {
         return Err(Diagnostic::new(codes::FORM, tree.span(0, 0), "there is no element in this XML"));
@@ -124,17 +135,24 @@ impl Tree<'_> {
         }
         if self.open.is_empty() && !self.elements.is_empty() {
             let message = format!("`<{name}>` stands beside the first element");
-            return Err(Diagnostic::new(codes::FORM, span, message).expected("one element that holds all others"));
+            return Err(
+                Diagnostic::new(codes::FORM, span, message).expected("one element that holds all others")
+            );
         }
         let mut attributes = Vec::new();
         for attribute in tag.attributes() {
             let attribute = attribute.map_err(|error| {
-                Diagnostic::new(codes::FORM, span, format!("an attribute of `<{name}>` cannot be read: {error}"))
+                Diagnostic::new(
+                    codes::FORM,
+                    span,
+                    format!("an attribute of `<{name}>` cannot be read: {error}"),
+                )
             })?;
             let key = String::from_utf8_lossy(attribute.key.as_ref()).into_owned();
             // The value is a part of the text: how far in tells where.
             let offset = (attribute.value.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-            let is_inside = offset.checked_add(attribute.value.len()).is_some_and(|end| end <= self.text.len());
+            let is_inside =
+                offset.checked_add(attribute.value.len()).is_some_and(|end| end <= self.text.len());
             let place = if is_inside { self.span(offset, offset + attribute.value.len()) } else { span };
             if attribute.value.len() > VALUE_MAX_BYTES {
                 let message = format!("attribute `{key}` has more than {VALUE_MAX_BYTES} bytes");

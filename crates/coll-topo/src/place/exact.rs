@@ -48,7 +48,11 @@ struct Search<'n> {
 
 impl Search<'_> {
     fn go(&mut self, depth: usize) {
-        let cost = Cost { bottleneck_us: self.loads.bottleneck_us(), total_us: self.loads.total_us, bottleneck: None };
+        let cost = Cost {
+            bottleneck_us: self.loads.bottleneck_us(),
+            total_us: self.loads.total_us,
+            bottleneck: None,
+        };
         if !cost.is_less_than(&self.best_cost) {
             return;
         }

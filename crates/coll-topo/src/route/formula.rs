@@ -88,8 +88,10 @@ impl Routes for LeafSpine {
         let first_leaf = self.leaves * self.hosts;
         let (up, down) = (first_leaf + from / self.hosts, first_leaf + to / self.hosts);
         let spine = first_leaf + self.leaves + to % self.spines;
-        let across = [from, up, spine, down, to];
-        walk(&self.graph, if up == down { &[from, up, to] } else { &across }, way);
+        match up == down {
+            true => walk(&self.graph, &[from, up, to], way),
+            false => walk(&self.graph, &[from, up, spine, down, to], way),
+        }
     }
 }
 

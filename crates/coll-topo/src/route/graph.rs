@@ -60,7 +60,10 @@ impl Graph {
         let limits: Vec<Option<LinkId>> = limits.collect();
         let width = |step: &Step| links[step.link as usize].bytes_per_us;
         from_to.sort_by(|(a, one), (b, two)| {
-            (a, one.to).cmp(&(b, two.to)).then(width(two).total_cmp(&width(one))).then(one.link.cmp(&two.link))
+            (a, one.to)
+                .cmp(&(b, two.to))
+                .then(width(two).total_cmp(&width(one)))
+                .then(one.link.cmp(&two.link))
         });
         let mut starts = vec![0u32; topology.nodes.len() + 1];
         for (from, _) in &from_to {

@@ -48,14 +48,16 @@ impl Flow {
         let (mut at, mut total) = (source, 0.0);
         loop {
             if at == sink {
-                let least = way.iter().map(|&edge| self.edges[edge as usize].left).fold(f64::INFINITY, f64::min);
+                let least =
+                    way.iter().map(|&edge| self.edges[edge as usize].left).fold(f64::INFINITY, f64::min);
                 total += least;
                 for &edge in &way {
                     self.edges[edge as usize].left -= least;
                     self.edges[edge as usize ^ 1].left += least;
                 }
                 // Back to where the way is full.
-                let full = way.iter().position(|&edge| self.edges[edge as usize].left <= NOTHING).unwrap_or(0);
+                let full =
+                    way.iter().position(|&edge| self.edges[edge as usize].left <= NOTHING).unwrap_or(0);
                 at = self.edges[way[full] as usize ^ 1].to;
                 way.truncate(full);
                 continue;
@@ -89,7 +91,8 @@ pub(super) fn largest(topology: &Topology, from: &[u32], to: &[u32]) -> f64 {
     // A node is where things come in; what leaves it starts from the second half if it has a limit.
     let (source, sink) = (2 * count, 2 * count + 1);
     let mut flow = Flow { edges: Vec::new(), out: vec![Vec::new(); 2 * count as usize + 2] };
-    let leaving = |node: u32| if topology.nodes[node as usize].bytes_per_us.is_some() { node + count } else { node };
+    let leaving =
+        |node: u32| if topology.nodes[node as usize].bytes_per_us.is_some() { node + count } else { node };
     for (at, node) in (0..).zip(&topology.nodes) {
         if let Some(limit) = node.bytes_per_us {
             flow.join(at, at + count, limit, 0.0);
