@@ -4,17 +4,17 @@
 use crate::codes;
 use crate::connected;
 use crate::description::{Description, DeviceFigures, Kind, LinkDecl, MachineDecl, NodeDecl, Pairs};
-use crate::pattern::{self, Pattern};
+use crate::pattern::{self, Names, Pattern};
 use crate::topology::{Node, Topology, Wire};
 use coll_base::{Diagnostic, Span, nearest};
 use std::collections::{HashMap, HashSet};
 
 /// The most nodes that a topology has.
-pub const NODES_MAX: usize = 2_000_000;
+pub const NODES_MAX: usize = 1_000_000;
 /// The most wires that a topology has.
-pub const WIRES_MAX: usize = 8_000_000;
+pub const WIRES_MAX: usize = 4_000_000;
 /// The most names that patterns are compared with, in all.
-const COMPARISONS_MAX: u64 = 400_000_000;
+const COMPARISONS_MAX: u64 = 50_000_000;
 /// After so many faults the rest is not looked for.
 const FAULTS_MAX: usize = 20;
 
@@ -270,15 +270,29 @@ impl Expansion {
                     return None;
                 }
             };
-            self.comparisons += u64::from(scope.end - scope.first);
+            let all = u64::from(scope.end - scope.first);
+            let few = pattern.names().filter(|names| names.count() < all);
+            self.comparisons += few.as_ref().map_or(all, Names::count);
             if self.comparisons > COMPARISONS_MAX {
                 let message = "too many patterns on too many nodes";
                 self.fault(Diagnostic::new(codes::BOUNDS, span, message).help("write machines with `count`"));
                 return None;
             }
             let nodes = scope.first..scope.end;
-            let fits = |at: &u32| pattern.fits(&self.topology.nodes[*at as usize].name[scope.prefix.len()..]);
-            let found: Vec<u32> = nodes.filter(fits).collect();
+            let found: Vec<u32> = match few {
+                // Some names are looked up faster than all are compared.
+                Some(names) => {
+                    let named =
+                        names.all().filter_map(|name| self.by_name.get(&format!("{}{name}", scope.prefix)));
+                    let mut found: Vec<u32> = named.copied().filter(|at| nodes.contains(at)).collect();
+                    found.sort_unstable();
+                    found
+                }
+                None => {
+                    let name = |at: &u32| &self.topology.nodes[*at as usize].name[scope.prefix.len()..];
+                    nodes.filter(|at| pattern.fits(name(at))).collect()
+                }
+            };
             if !found.is_empty() {
                 return Some(found);
             }

@@ -66,9 +66,42 @@ impl Pattern {
         Ok(Pattern(parts))
     }
 
+    /// The names that it can mean, if they can be listed: one range, and letters round it.
+    pub(crate) fn names(&self) -> Option<Names<'_>> {
+        let (before, range, after) = match &self.0[..] {
+            [Part::Numbers(a, b)] => ("", (*a, *b), ""),
+            [Part::Letters(before), Part::Numbers(a, b)] => (before.as_str(), (*a, *b), ""),
+            [Part::Numbers(a, b), Part::Letters(after)] => ("", (*a, *b), after.as_str()),
+            [Part::Letters(before), Part::Numbers(a, b), Part::Letters(after)] => {
+                (before.as_str(), (*a, *b), after.as_str())
+            }
+            _ => return None,
+        };
+        Some(Names { before, range, after })
+    }
+
     /// Whether a name is one of those meant.
     pub(crate) fn fits(&self, name: &str) -> bool {
         fits(&self.0, name)
+    }
+}
+
+/// Names that differ in a number.
+pub(crate) struct Names<'p> {
+    before: &'p str,
+    range: (u64, u64),
+    after: &'p str,
+}
+
+impl Names<'_> {
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.range.1 - self.range.0
+    }
+
+    /// Each of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = String> {
+        (self.range.0..self.range.1).map(|number| format!("{}{number}{}", self.before, self.after))
     }
 }
 
@@ -113,6 +146,9 @@ mod tests {
         ] {
             assert_eq!(Pattern::new(pattern).unwrap().fits(name), expected, "{pattern} {name}");
         }
+        let listed = Pattern::new("n[1..3].gpu").unwrap();
+        assert_eq!(listed.names().unwrap().all().collect::<Vec<_>>(), ["n1.gpu", "n2.gpu"]);
+        assert!(Pattern::new("n[1..3].gpu*").unwrap().names().is_none());
         for (pattern, word) in
             [("gpu[0..", "no `]`"), ("gpu[a]", "no range"), ("gpu[4..4]", "empty"), ("*********", "8 `*`")]
         {

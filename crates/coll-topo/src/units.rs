@@ -86,34 +86,63 @@ fn figure(text: &str, units: &[(&str, f64)], one: &str, other: &str) -> Result<f
     }
 }
 
-/// `25GB/s`: the shortest text that reads back as the same number of GB/s.
+/// `25GB/s`, of six digits: for people.
 pub fn show_bandwidth(bytes_per_us: f64) -> String {
+    bandwidth_text(bytes_per_us, 5)
+}
+
+/// `1.5us`, of six digits: for people.
+pub fn show_time(us: f64) -> String {
+    time_text(us, 5)
+}
+
+fn bandwidth_text(bytes_per_us: f64, digits: usize) -> String {
     match bytes_per_us {
-        rate if rate >= 1e6 => format!("{}TB/s", tidy(rate / 1e6)),
-        rate if rate >= 100.0 => format!("{}GB/s", tidy(rate / 1e3)),
-        rate => format!("{}MB/s", tidy(rate)),
+        rate if rate >= 1e6 => format!("{}TB/s", rounded(rate / 1e6, digits)),
+        rate if rate >= 100.0 => format!("{}GB/s", rounded(rate / 1e3, digits)),
+        rate => format!("{}MB/s", rounded(rate, digits)),
     }
 }
 
-/// `1.5us`.
-pub fn show_time(us: f64) -> String {
+fn time_text(us: f64, digits: usize) -> String {
     match us {
         us if us == 0.0 => "0us".to_string(),
-        us if us < 0.1 => format!("{}ns", tidy(us * 1e3)),
-        us if us < 1e4 => format!("{}us", tidy(us)),
-        us => format!("{}ms", tidy(us / 1e3)),
+        us if us < 0.1 => format!("{}ns", rounded(us * 1e3, digits)),
+        us if us < 1e4 => format!("{}us", rounded(us, digits)),
+        us => format!("{}ms", rounded(us / 1e3, digits)),
     }
 }
 
-/// The rate of a time for each byte; `free` of none.
-pub(crate) fn show_byte_time(ns: f64) -> String {
-    if ns == 0.0 { "free".to_string() } else { show_bandwidth(1e3 / ns) }
+fn rounded(number: f64, digits: usize) -> String {
+    format!("{}", format!("{number:.digits$e}").parse::<f64>().unwrap_or(number))
 }
 
-/// Nine significant digits, without the zeros at the end: the tail that a change of unit leaves is no figure of a machine.
-fn tidy(number: f64) -> String {
-    let digits = format!("{number:.8e}").parse::<f64>().unwrap_or(number);
-    format!("{digits}")
+/// The shortest text that reads back as the same number, or else the longest: for files.
+fn exact(
+    value: f64,
+    text: impl Fn(usize) -> String,
+    read: impl Fn(&str) -> Result<f64, UnitError>,
+) -> String {
+    let same = |digits: &usize| read(&text(*digits)).is_ok_and(|again| again == value);
+    text((5..=17).find(same).unwrap_or(17))
+}
+
+/// A bandwidth that reads back as the same.
+pub(crate) fn write_bandwidth(bytes_per_us: f64) -> String {
+    exact(bytes_per_us, |digits| bandwidth_text(bytes_per_us, digits), bandwidth)
+}
+
+/// A time that reads back as the same.
+pub(crate) fn write_time(us: f64) -> String {
+    exact(us, |digits| time_text(us, digits), time_us)
+}
+
+/// The rate of a time for each byte that reads back as the same; `free` of none.
+pub(crate) fn write_byte_time(ns: f64) -> String {
+    match ns {
+        ns if ns == 0.0 => "free".to_string(),
+        ns => exact(ns, |digits| bandwidth_text(1e3 / ns, digits), byte_time_ns),
+    }
 }
 
 #[cfg(test)]
@@ -170,11 +199,16 @@ mod tests {
     #[test]
     fn what_is_shown_is_read() {
         for rate in [0.5, 12.5, 100.0, 25e3, 370_800.0, 3.35e6, 1e9] {
-            assert_eq!(bandwidth(&show_bandwidth(rate)), Ok(rate), "{rate}");
+            assert_eq!(bandwidth(&write_bandwidth(rate)), Ok(rate), "{rate}");
         }
         for time in [0.0, 0.05, 0.35, 1.0, 123.456, 20_000.0] {
-            let read = time_us(&show_time(time)).unwrap();
-            assert!((read - time).abs() < 1e-9, "{time}: {read}");
+            assert_eq!(time_us(&write_time(time)), Ok(time), "{time}");
         }
+        for ns in [0.0, 0.01, 3.0 / 3350.0, 2.0 / 2039.0] {
+            let read = byte_time_ns(&write_byte_time(ns)).unwrap();
+            assert!((read - ns).abs() <= 1e-15 * ns, "{ns}: {read}");
+        }
+        assert_eq!(show_bandwidth(1e6 * 3.35 / 3.0), "1.11667TB/s");
+        assert_eq!(write_bandwidth(20.6e3 * 6.0), "123.6GB/s");
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn read(file: FileId, text: &str) -> Result<Description, Vec<Diagnost
     let document = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
         let message = error.message().lines().next().unwrap_or("it cannot be read").to_string();
-        let code = if message.contains("recursion limit") { codes::BOUNDS } else { codes::FORM };
+        let code = if message.contains("recurs") { codes::BOUNDS } else { codes::FORM };
         let message = match code {
             codes::BOUNDS => "this is nested deeper than 80 levels".to_string(),
             _ => format!("this is no TOML: {message}"),

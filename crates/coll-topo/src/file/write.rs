@@ -3,7 +3,7 @@
 use crate::description::{
     Description, DeviceFigures, Duplex, Kind, LinkDecl, MachineDecl, NodeDecl, OwnFigures,
 };
-use crate::units::{show_bandwidth, show_byte_time, show_time};
+use crate::units::{write_bandwidth, write_byte_time, write_time};
 use std::fmt::Write;
 
 /// The text of a file, with some lines of comment at its head.
@@ -52,7 +52,7 @@ fn write_node(text: &mut String, within: &str, node: &NodeDecl) {
         let _ = writeln!(text, "count = {count}");
     }
     if let Some(rate) = node.bytes_per_us {
-        let _ = writeln!(text, "bandwidth = \"{}\"", show_bandwidth(rate));
+        let _ = writeln!(text, "bandwidth = \"{}\"", write_bandwidth(rate));
     }
     if node.kind == Kind::Device && !node.forwards {
         text.push_str("forward = false\n");
@@ -66,11 +66,11 @@ fn write_node(text: &mut String, within: &str, node: &NodeDecl) {
 fn own(figures: &OwnFigures) -> String {
     let mut text = String::new();
     if let Some(us) = figures.message_us {
-        let _ = writeln!(text, "message = \"{}\"", show_time(us));
+        let _ = writeln!(text, "message = \"{}\"", write_time(us));
     }
     for (key, ns) in [("reduce", figures.reduce_ns), ("copy", figures.copy_ns)] {
         if let Some(ns) = ns {
-            let _ = writeln!(text, "{key} = \"{}\"", show_byte_time(ns));
+            let _ = writeln!(text, "{key} = \"{}\"", write_byte_time(ns));
         }
     }
     text
@@ -82,8 +82,8 @@ fn write_link(text: &mut String, within: &str, link: &LinkDecl) {
     if let Some(pairs) = link.pairs {
         let _ = writeln!(text, "pairs = \"{}\"", pairs.name());
     }
-    let _ = writeln!(text, "bandwidth = \"{}\"", show_bandwidth(link.bytes_per_us));
-    let _ = writeln!(text, "latency = \"{}\"", show_time(link.latency_us));
+    let _ = writeln!(text, "bandwidth = \"{}\"", write_bandwidth(link.bytes_per_us));
+    let _ = writeln!(text, "latency = \"{}\"", write_time(link.latency_us));
     if link.duplex != Duplex::Full {
         let _ = writeln!(text, "duplex = \"{}\"", link.duplex.name());
     }

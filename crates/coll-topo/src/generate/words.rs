@@ -48,7 +48,8 @@ impl Words {
                     }
                     words.options.push((key, value.trim().to_string()));
                 }
-                None if at == 0 && !part.is_empty() => {
+                None if at == 0 && part.is_empty() => {}
+                None if at == 0 => {
                     let extents: Result<Vec<u64>, _> =
                         part.split('x').map(|extent| extent.trim().parse()).collect();
                     let extents = extents.map_err(|_| words.fault(format!("`{part}` are no extents")))?;

@@ -317,7 +317,8 @@ impl<'e> Importer<'e> {
         for element in each {
             let number = |this: &mut Self, name| element.and_then(|at| this.number(&elements[at], name));
             let (dev, rank) = (number(self, "dev"), number(self, "rank"));
-            let (sm, gcn) = (number(self, "sm"), number(self, "gcn"));
+            let sm = number(self, "sm");
+            let gcn = element.and_then(|at| self.generation(&elements[at]));
             if let Some(at) = element
                 && dev.is_none()
             {
@@ -479,6 +480,16 @@ impl<'e> Importer<'e> {
             }
         }
         number.ok()
+    }
+
+    /// `gcn` as a number, or as in `gfx942`. What the driver calls 90a has the number 910.
+    fn generation(&mut self, gpu: &Element) -> Option<u64> {
+        let name = gpu.get("gcn")?.value.trim().strip_prefix("gfx");
+        match name {
+            Some(letters) if letters.starts_with("90a") => Some(910),
+            Some(letters) if letters.parse::<u64>().is_ok() => letters.parse().ok(),
+            _ => self.number(gpu, "gcn"),
+        }
     }
 
     fn assumed(&mut self, element: &Element, name: &str, what: &str) {

@@ -273,8 +273,8 @@ fn gpus_come_in_the_order_of_their_ranks() {
 fn damaged_and_hostile_files_are_refused() {
     let text = complete();
     let with = |from: &str, to: &str| text.replacen(from, to, 1);
-    refused(&text[..text.len() / 2], "E0801", "6:3", "");
-    refused(&text[..60], "E0801", "2:1", "");
+    refused(&text[..text.len() / 2], "E0801", "10:1", "no XML");
+    refused(&text[..60], "E0801", "2:1", "no XML");
     refused(&with("</nic>", "</nik>"), "E0801", "11:1", "no XML");
     refused(
         &with("link_width=\"16\"", "link_width=\"wide\""),

@@ -106,10 +106,8 @@ fn no_arrangement_costs_less_than_an_exact_one() {
             return vec![Vec::new()];
         }
         let longer = |shorter: Vec<u32>| {
-            (0..devices)
-                .filter(|device| !shorter.contains(device))
-                .map(move |d| [&shorter[..], &[d]].concat())
-                .collect::<Vec<_>>()
+            let free: Vec<u32> = (0..devices).filter(|device| !shorter.contains(device)).collect();
+            free.into_iter().map(move |device| [&shorter[..], &[device]].concat())
         };
         arrangements(ranks - 1, devices).into_iter().flat_map(longer).collect()
     }
