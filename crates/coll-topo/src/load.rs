@@ -122,7 +122,7 @@ fn describe(
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Description, Vec<Diagnostic>> {
     let imported = match format {
-        Format::Toml => return file::read(file, text).map_err(|faults| maybe_generator(text, faults)),
+        Format::Toml => return file::read(file, text).map_err(|faults| maybe_generator(file, text, faults)),
         Format::Generator => return generate(file, text),
         Format::NcclXml => nccl::import(file, text)?,
         Format::SmiMatrix => smi::import(file, text)?,
@@ -146,23 +146,18 @@ fn sniff(text: &str) -> Format {
 }
 
 /// One short line that is no TOML may be a generator's text that is spelt wrongly.
-fn maybe_generator(text: &str, faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
+fn maybe_generator(file: FileId, text: &str, faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let line = text.trim();
-    if line.contains(['\n', '=', '[']) || line.len() > 100 || line.is_empty() {
+    let is_word = |c: char| !c.is_control() && !matches!(c, '=' | '[');
+    if line.is_empty() || line.len() > 100 || !line.chars().all(is_word) {
         return faults;
     }
     let forms: Vec<&str> = GENERATORS.iter().map(|&(_, form, _)| form).collect();
-    let near =
-        coll_base::nearest(line.split(':').next().unwrap_or(line), GENERATORS.iter().map(|&(name, ..)| name));
-    let help = match near {
+    let name = line.split(':').next().unwrap_or(line);
+    let help = match coll_base::nearest(name, GENERATORS.iter().map(|&(name, ..)| name)) {
         Some(near) => format!("did you mean `{near}:…`? Generators are {}", forms.join(", ")),
         None => format!("a topology is a file, or a generator: {}", forms.join(", ")),
     };
-    faults
-        .into_iter()
-        .map(|fault| {
-            Diagnostic { code: codes::GENERATOR, message: format!("`{line}` is no topology"), ..fault }
-                .help(&help)
-        })
-        .collect()
+    let message = format!("`{line}` is no topology");
+    vec![Diagnostic::new(codes::GENERATOR, Span::new(file, 0, text.len()), message).help(help)]
 }

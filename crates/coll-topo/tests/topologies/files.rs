@@ -233,7 +233,7 @@ fn texts_that_are_no_files_are_refused() {
     let deep = format!("name = {}{}", "[".repeat(5000), "]".repeat(5000));
     let (code, line) = super::fault(&deep);
     assert_eq!(code, "E0807", "{line}");
-    refused("\u{0}\u{1}", "E0801", "1:1", "no TOML");
+    refused("\u{0}\u{1}", "E0801", "1:3", "no TOML");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn wrong_texts_are_one_clear_message() {
         ("dragonfly:64x64x64", "E0807", "at most 200000"),
         ("dgx-h100:", "E0805", "0 extents"),
         ("rign:8", "E0805", "did you mean `ring:…`?"),
-        ("star:8", "E0805", "Generators are ring:N"),
+        ("star:8", "E0805", "or a generator: ring:N"),
         ("nowhere", "E0805", "a topology is a file, or a generator"),
     ] {
         refused(text, code, "1:1", word);
