@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 mod bench;
+mod topo;
 mod tune;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -9,6 +10,9 @@ use coll_base::DType;
 use std::path::PathBuf;
 
 pub(crate) use bench::{BenchArgs, BenchFormat, Through};
+pub(crate) use topo::{
+    TopoArgs, TopoCheckArgs, TopoCommand, TopoDrawArgs, TopoImportArgs, TopoProbeArgs, TopoText,
+};
 pub(crate) use tune::TuneArgs;
 
 const EXIT_CODES: &str = "Exit codes: 0 all is well; 1 what was checked is wrong, or a run failed or gave wrong elements; \
@@ -49,12 +53,17 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Measure the constants that schedules are chosen by, and write them to a file
     Tune(TuneArgs),
+    /// Look at, check, import, draw and measure topologies
+    Topo(TopoArgs),
     /// One rank of `run`, started by it
     #[command(hide = true, name = "__rank")]
     Rank,
     /// One rank of `bench` or `tune`, started by it
     #[command(hide = true, name = "__bench_rank")]
     BenchRank,
+    /// One rank of `topo probe`, started by it
+    #[command(hide = true, name = "__probe_rank")]
+    ProbeRank,
 }
 
 /// How to print.

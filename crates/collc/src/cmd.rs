@@ -10,4 +10,5 @@ pub(crate) mod fmt;
 pub(crate) mod list;
 pub(crate) mod run;
 mod target;
+pub(crate) mod topo;
 pub(crate) mod tune;

@@ -32,6 +32,8 @@ fn main() -> ExitCode {
         Command::Rank => cmd::run::rank(),
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Tune(args) => cmd::tune::run(&args),
+        Command::Topo(args) => cmd::topo::run(&args),
+        Command::ProbeRank => cmd::topo::probe_rank(),
         Command::BenchRank => cmd::bench::rank(),
     };
     match done {

@@ -1,0 +1,177 @@
+//! What messages between two ranks take, pair after pair.
+//!
+//! Latency is half of a round trip of eight bytes, the least of some batches. What a message costs its ranks, however long it
+//! travels, is what each of many takes that are sent one after the other without waiting (as in LogP: Culler et al. 1993); the
+//! rest of the latency is the link's. Bandwidth is that of the fastest of some round trips of one long message, less the
+//! latency.
+
+use coll::{CommError, Communicator};
+use coll_base::{DType, RedOp};
+use coll_kernel::Reducer;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// Batches, of which the fastest counts.
+const BATCHES: usize = 12;
+/// Round trips of a batch.
+const TRIPS: usize = 16;
+/// Messages that are sent one after the other.
+const BURST: usize = 64;
+/// Round trips of long messages.
+const LONG_TRIPS: usize = 6;
+/// Bytes of a copy and a reduction.
+const WORK_BYTES: usize = 4 << 20;
+/// A host's name is cut to this.
+const NAME_BYTES: usize = 64;
+
+/// What was measured of one pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Pair {
+    /// Half of a round trip of eight bytes.
+    pub(super) latency_us: f64,
+    /// A message of many.
+    pub(super) message_us: f64,
+    /// A byte of a long message, in nanoseconds.
+    pub(super) byte_ns: f64,
+}
+
+/// What was measured of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// Each rank's host.
+    pub(super) hosts: Vec<String>,
+    /// Pairs `(0, 1)`, `(0, 2)`, …, `(1, 2)`, ….
+    pub(super) pairs: Vec<Pair>,
+    /// Of rank 0.
+    pub(super) copy_ns: f64,
+    /// Of rank 0: sums of `f32`.
+    pub(super) reduce_ns: f64,
+}
+
+/// Measures every pair; rank 0 has the answer.
+pub(super) fn measure(comm: &mut Communicator, bytes: usize) -> Result<Option<Measured>, CommError> {
+    let (rank, world) = (comm.rank(), comm.world());
+    let mut mine = Vec::new();
+    for a in 0..world {
+        for b in a + 1..world {
+            comm.barrier()?;
+            let mut pair = Pair::default();
+            if rank == a || rank == b {
+                pair = measure_pair(comm, rank == a, a + b - rank, bytes)?;
+            }
+            // The first of two keeps what it measured.
+            let kept = if rank == a { pair } else { Pair::default() };
+            mine.extend([kept.latency_us, kept.message_us, kept.byte_ns]);
+        }
+    }
+    comm.barrier()?;
+    let (copy_ns, reduce_ns) = if rank == 0 { work() } else { (0.0, 0.0) };
+    let mut all = vec![0.0; mine.len() * world as usize];
+    comm.all_gather(&mine, &mut all)?;
+    let mut name = host().into_bytes();
+    name.resize(NAME_BYTES, 0);
+    let mut names = vec![0u8; NAME_BYTES * world as usize];
+    comm.all_gather(&name, &mut names)?;
+    if rank != 0 {
+        return Ok(None);
+    }
+    let mut pairs = Vec::new();
+    let mut number = 0;
+    for a in 0..world as usize {
+        for _ in a + 1..world as usize {
+            let at = a * mine.len() + 3 * number;
+            pairs.push(Pair { latency_us: all[at], message_us: all[at + 1], byte_ns: all[at + 2] });
+            number += 1;
+        }
+    }
+    let text = |bytes: &[u8]| {
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    };
+    let hosts = names.chunks(NAME_BYTES).map(text).collect();
+    Ok(Some(Measured { hosts, pairs, copy_ns, reduce_ns }))
+}
+
+fn measure_pair(comm: &mut Communicator, is_first: bool, peer: u32, bytes: usize) -> Result<Pair, CommError> {
+    let mut short = [0u8; 8];
+    let mut latency_us = f64::INFINITY;
+    for batch in 0..BATCHES {
+        let us = trips(comm, is_first, peer, &mut short, TRIPS)?;
+        // The first batch makes connections.
+        if batch > 0 {
+            latency_us = latency_us.min(us / 2.0);
+        }
+    }
+    let mut message_us = f64::INFINITY;
+    for _ in 0..BATCHES / 2 {
+        let start = Instant::now();
+        for _ in 0..BURST {
+            if is_first { comm.send(&short, peer)? } else { comm.receive(&mut short, peer)? }
+        }
+        if is_first {
+            comm.receive(&mut short, peer)?
+        } else {
+            comm.send(&short, peer)?
+        }
+        let us = start.elapsed().as_secs_f64() * 1e6 - latency_us;
+        message_us = message_us.min(us / BURST as f64);
+    }
+    let mut long = vec![1u8; bytes];
+    let mut long_us = f64::INFINITY;
+    for trip in 0..LONG_TRIPS {
+        let us = trips(comm, is_first, peer, &mut long, 1)?;
+        if trip > 0 {
+            long_us = long_us.min(us / 2.0);
+        }
+    }
+    let byte_ns = (long_us - latency_us).max(long_us / 100.0) * 1e3 / bytes as f64;
+    // More than half of the way is no rank's.
+    Ok(Pair { latency_us, message_us: message_us.clamp(0.0, latency_us / 2.0), byte_ns })
+}
+
+/// Microseconds of a round trip, in the mean of some.
+fn trips(
+    comm: &mut Communicator,
+    is_first: bool,
+    peer: u32,
+    data: &mut [u8],
+    count: usize,
+) -> Result<f64, CommError> {
+    let start = Instant::now();
+    for _ in 0..count {
+        if is_first {
+            comm.send(data, peer)?;
+            comm.receive(data, peer)?;
+        } else {
+            comm.receive(data, peer)?;
+            comm.send(data, peer)?;
+        }
+    }
+    Ok(start.elapsed().as_secs_f64() * 1e6 / count as f64)
+}
+
+/// Nanoseconds a byte of a copy and of a sum.
+fn work() -> (f64, f64) {
+    let (source, mut target) = (vec![0u8; WORK_BYTES], vec![0u8; WORK_BYTES]);
+    let mut least = |work: &mut dyn FnMut(&mut [u8], &[u8])| {
+        let mut least = f64::INFINITY;
+        for _ in 0..5 {
+            let start = Instant::now();
+            work(&mut target, &source);
+            least = least.min(start.elapsed().as_secs_f64());
+        }
+        least * 1e9 / WORK_BYTES as f64
+    };
+    let copy_ns = least(&mut |target, source| target.copy_from_slice(source));
+    let reduce_ns = match Reducer::builtin(RedOp::Sum, DType::F32) {
+        Ok(reducer) => least(&mut |target, source| reducer.combine_into(target, None, source, false)),
+        Err(_) => copy_ns,
+    };
+    (copy_ns, reduce_ns)
+}
+
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name: String = name.trim().chars().take(NAME_BYTES / 4).collect();
+    if name.is_empty() { "host".to_string() } else { name }
+}
