@@ -1,7 +1,7 @@
 //! The reference is a suite: every code block of `docs/language.md`, the README and the error pages holds or fails
 //! as it is marked. ```` ```coll ```` is a whole file that is right for 2..=9 ranks, ```` ```coll ranks=4 ```` for
 //! those, ```` ```coll fails=E0501 ranks=4 ```` gives that diagnostic. ```` ```plan ```` and ```` ```plan fails=E0604 ````
-//! are plans as text.
+//! are plans as text, ```` ```topology ```` are topologies.
 
 use coll::{Instance, Outcome, RankCounts, Source};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -38,6 +38,7 @@ fn blocks(page: &Path) -> Vec<Trial> {
                 let name = format!("{file_name}:{start}");
                 match mark.split_whitespace().next() {
                     Some("coll") => trials.push(Trial::test(name, move || schedule(&mark, &body))),
+                    Some("topology") => trials.push(Trial::test(name, move || topology(&mark, &body))),
                     Some("plan") => trials.push(Trial::test(name, move || plan(&mark, &body))),
                     _ => {}
                 }
@@ -88,6 +89,12 @@ fn plan(mark: &str, text: &str) -> Result<(), Failed> {
         Ok(_) => Vec::new(),
         Err(error) => error.diagnostics().iter().map(|d| format!("{} {}", d.code, d.message)).collect(),
     };
+    verdict(mark, &codes)
+}
+
+fn topology(mark: &str, text: &str) -> Result<(), Failed> {
+    let loaded = coll_topo::load("example", text.trim_end());
+    let codes: Vec<String> = loaded.diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect();
     verdict(mark, &codes)
 }
 

@@ -81,6 +81,7 @@ fn named_packages_stand_in_one_manifest_each() {
         ("petgraph", "coll-ir"),
         ("tokio", "coll-tcp"),
         ("clap", "collc"),
+        ("toml", "coll-topo"),
         ("memmap2", "collc"),
         ("cranelift-codegen", "coll-jit"),
         ("cranelift-frontend", "coll-jit"),
@@ -165,6 +166,7 @@ fn every_code_has_a_page_and_a_fixture() {
         coll_check::plan::codes::ALL,
         coll_plan::codes::ALL,
         coll_compile::codes::ALL,
+        coll_topo::codes::ALL,
     ];
     let mut codes = BTreeMap::new();
     for &(code, title) in tables.into_iter().flatten() {
@@ -174,6 +176,7 @@ fn every_code_has_a_page_and_a_fixture() {
     let fixtures: Vec<String> = files("tests/ui", "coll")
         .iter()
         .chain(&files("tests/plan", "plan"))
+        .chain(["toml", "xml", "txt"].map(|ending| files("tests/topo", ending)).iter().flatten())
         .map(|path| path.file_name().expect("it has a name").to_string_lossy().into_owned())
         .collect();
     for (code, title) in &codes {

@@ -6,7 +6,7 @@ use crate::{FileId, Span};
 /// A stable name such as `E0103`: `E` refuses, `W` warns. Each has a page in `docs/errors` and a fixture.
 ///
 /// `E00xx` syntax · `E01xx` names · `E02xx` types and constants · `E03xx` ranks, indices and shapes · `E04xx` steps ·
-/// `E05xx` contracts · `E06xx` plans · `W07xx` warnings.
+/// `E05xx` contracts · `E06xx` plans · `W07xx` warnings · `E08xx` and `W08xx` topologies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub &'static str);
 
