@@ -154,7 +154,7 @@ fn a_check_is_a_document_for_tools() {
     let warned = document(&["topo", "check", "tests/topo/W0850_class.xml", "--format", "json"], 0);
     assert_eq!((&warned["ok"], &warned["diagnostics"][0]["severity"]), (&true.into(), &"warning".into()));
     let text = printed(&["topo", "check", "ring:8"]);
-    assert_eq!(text, "ring:8 is right: a generator; 8 machines, 8 devices, 0 NICs, 0 switches, 8 links\n");
+    assert_eq!(text, "ring:8 is right: a generator; machines 8, devices 8, NICs 0, switches 0, links 8\n");
 }
 
 #[test]

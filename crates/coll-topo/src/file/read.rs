@@ -126,7 +126,8 @@ impl Reader<'_> {
     }
 
     fn name(&mut self, table: &Table<'_>) -> Option<String> {
-        let (name, span) = table.required("name", self.faults)?;
+        table.demand("name", None, self.faults);
+        let (name, span) = table.text("name", self.faults)?;
         if !pattern::is_name(name) {
             let shown: String = name.chars().take(60).collect();
             let fault = Diagnostic::new(codes::FORM, span, format!("`{shown}` is no name"));
@@ -147,16 +148,13 @@ impl Reader<'_> {
         let words = [Pairs::Same, Pairs::All, Pairs::Next].map(|pairs| (pairs.name(), pairs));
         let pairs = table.word("pairs", &words, self.faults);
         let bandwidth = table.figure("bandwidth", units::bandwidth, self.faults);
-        if !entries.contains_key("bandwidth") {
-            let fault = Diagnostic::new(codes::FORM, span, "a [[link]] has no `bandwidth`");
-            self.faults.add(fault.help("say what it carries: `bandwidth = \"25GB/s\"`"));
-        }
+        table.demand("bandwidth", Some("say what it carries: `bandwidth = \"25GB/s\"`"), self.faults);
         let latency_us = table.figure("latency", units::time_us, self.faults).unwrap_or(LATENCY_DEFAULT_US);
         let words = [Duplex::Full, Duplex::Half, Duplex::OneWay].map(|duplex| (duplex.name(), duplex));
         let duplex = table.word("duplex", &words, self.faults).unwrap_or_default();
         let count = table.count("count", 4096, self.faults).unwrap_or(1);
         table.text("note", self.faults);
-        let (between, bytes_per_us) = (between?, bandwidth?);
+        let ((between, span), bytes_per_us) = (between?, bandwidth?);
         Some(LinkDecl { between, pairs, bytes_per_us, latency_us, duplex, count, span })
     }
 }

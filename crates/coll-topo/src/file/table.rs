@@ -38,6 +38,8 @@ pub(super) struct Table<'t> {
     entries: &'t DeTable<'t>,
     pub(super) span: Span,
     what: &'static str,
+    /// It has a key that nobody knows: one that is missing may be misspelt, and was told of already.
+    has_strangers: bool,
 }
 
 impl<'t> Table<'t> {
@@ -52,6 +54,7 @@ impl<'t> Table<'t> {
         let mut unknown: Vec<_> =
             entries.keys().filter(|key| !keys.contains(&key.get_ref().as_ref())).collect();
         unknown.sort_by_key(|key| key.span().start);
+        let has_strangers = !unknown.is_empty();
         for key in unknown {
             let name: String = key.get_ref().chars().take(60).collect();
             let help = match nearest(&name, keys.iter().copied()) {
@@ -63,19 +66,22 @@ impl<'t> Table<'t> {
                 Diagnostic::new(codes::UNKNOWN, span, format!("unknown key `{name}` in {what}")).help(help),
             );
         }
-        Table { entries, span, what }
+        Table { entries, span, what, has_strangers }
     }
 
     fn get(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
         self.entries.get(key)
     }
 
-    /// A text, which must be there.
-    pub(super) fn required(&self, key: &str, faults: &mut Faults) -> Option<(&'t str, Span)> {
-        if self.get(key).is_none() {
-            faults.tell(codes::FORM, self.span, format!("{} has no `{key}`", self.what));
+    /// Tells that a key is missing which must be there, with a way out.
+    pub(super) fn demand(&self, key: &str, help: Option<&str>, faults: &mut Faults) {
+        if self.get(key).is_none() && !self.has_strangers {
+            let fault = Diagnostic::new(codes::FORM, self.span, format!("{} has no `{key}`", self.what));
+            faults.add(match help {
+                Some(help) => fault.help(help),
+                None => fault,
+            });
         }
-        self.text(key, faults)
     }
 
     /// A text.
@@ -175,25 +181,20 @@ impl<'t> Table<'t> {
         None
     }
 
-    /// Two texts.
-    pub(super) fn two(&self, key: &str, faults: &mut Faults) -> Option<[String; 2]> {
-        let Some(value) = self.get(key) else {
-            faults.tell(codes::FORM, self.span, format!("{} has no `{key}`", self.what));
-            return None;
-        };
+    /// Two texts, which must be there, and their place.
+    pub(super) fn two(&self, key: &str, faults: &mut Faults) -> Option<([String; 2], Span)> {
+        self.demand(key, None, faults);
+        let value = self.get(key)?;
+        let span = faults.span(value.span());
         let texts = value.get_ref().as_array().map(|array| {
             array.iter().map(|item| item.get_ref().as_str().map(str::to_string)).collect::<Option<Vec<_>>>()
         });
         if let Some(Some(texts)) = texts
             && let Ok(two) = <[String; 2]>::try_from(texts)
         {
-            return Some(two);
+            return Some((two, span));
         }
-        let fault = Diagnostic::new(
-            codes::FORM,
-            faults.span(value.span()),
-            format!("`{key}` does not name two ends"),
-        );
+        let fault = Diagnostic::new(codes::FORM, span, format!("`{key}` does not name two ends"));
         faults.add(fault.expected("two names or patterns: [\"gpu*\", \"nvswitch\"]"));
         None
     }

@@ -145,11 +145,11 @@ fn a_key_that_is_misspelt_is_told_with_the_nearest() {
     refused(&text("bandwidth = \"1GB/s\"\nduplex = \"simplex\""), "E0802", "7:10", "cannot be `simplex`");
     let link = "[[link]]\nbetween = [\"gpu0\", \"swich\"]\nbandwidth = \"1GB/s\"\n";
     let text = format!("[[device]]\nname = \"gpu\"\ncount = 2\n[[switch]]\nname = \"switch\"\n{link}");
-    refused(&text, "E0802", "6:1", "no node is called `swich`; did you mean `switch`?");
+    refused(&text, "E0802", "7:11", "no node is called `swich`; did you mean `switch`?");
     refused(
         &text.replace("gpu0", "cpu[0..4]").replace("swich", "switch"),
         "E0802",
-        "6:1",
+        "7:11",
         "no node is called `cpu[0..4]`",
     );
 }
@@ -189,14 +189,19 @@ fn figures_that_no_machine_has_are_refused() {
 fn parts_that_make_no_network_are_refused() {
     let two = "[[device]]\nname = \"a\"\ncount = 2\n";
     let link = |ends: &str| format!("{two}[[link]]\nbetween = {ends}\nbandwidth = \"1GB/s\"\n");
-    refused(&link("[\"a0\", \"a0\"]"), "E0804", "4:1", "a link joins `a0` with itself");
-    refused(&link("[\"a*\", \"a0\"]"), "E0804", "4:1", "a link joins `a0` with itself");
+    refused(&link("[\"a0\", \"a0\"]"), "E0804", "5:11", "a link joins `a0` with itself");
+    refused(&link("[\"a*\", \"a0\"]"), "E0804", "5:11", "a link joins `a0` with itself");
     refused(two, "E0804", "1:1", "no way from device `a0` to device `a1`");
     refused(&format!("{two}[[device]]\nname = \"a1\"\n"), "E0804", "4:1", "two nodes are called `a1`");
     refused("", "E0804", "1:1", "no device");
     refused("[[switch]]\nname = \"s\"\n", "E0804", "1:1", "no device");
     refused("[[machine]]\nname = \"m\"\n", "E0804", "1:1", "nothing in it");
-    refused(&link("[\"a*\", \"a*\"]").replace("count = 2", "count = 3"), "E0804", "4:1", "which are joined?");
+    refused(
+        &link("[\"a*\", \"a*\"]").replace("count = 2", "count = 3"),
+        "E0804",
+        "5:11",
+        "which are joined?",
+    );
     refused(
         &(link("[\"a0\", \"a1\"]") + "duplex = \"one-way\"\n"),
         "E0804",
@@ -242,7 +247,7 @@ fn files_that_ask_for_too_much_are_refused_in_time() {
         "[[machine]]\nname = \"m\"\ncount = 1000000\n[[machine.device]]\nname = \"d\"\ncount = 1000000\n";
     refused(machine, "E0807", "1:1", "nodes");
     let all = "[[device]]\nname = \"d\"\ncount = 100000\n[[link]]\nbetween = [\"d*\", \"d*\"]\npairs = \"all\"\nbandwidth = \"1GB/s\"\n";
-    refused(all, "E0807", "4:1", "pairs");
+    refused(all, "E0807", "5:11", "pairs");
     let link = "[[link]]\nbetween = [\"d*\", \"s\"]\nbandwidth = \"1GB/s\"\n";
     let many =
         format!("[[device]]\nname = \"d\"\ncount = 300000\n[[switch]]\nname = \"s\"\n{}", link.repeat(500));

@@ -77,6 +77,6 @@ fn line(name: &str, loaded: &Loaded, document: &Document) -> String {
     let Document { devices, nics, switches, nodes, links, .. } = document;
     let format = loaded.format.name();
     format!(
-        "{name} is right: {format}; {nodes} machines, {devices} devices, {nics} NICs, {switches} switches, {links} links\n"
+        "{name} is right: {format}; machines {nodes}, devices {devices}, NICs {nics}, switches {switches}, links {links}\n"
     )
 }

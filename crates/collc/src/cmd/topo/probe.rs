@@ -100,6 +100,9 @@ fn settings(args: &TopoProbeArgs) -> Result<Option<Settings>, Failure> {
     if !(2..=RANKS_MAX).contains(&world) {
         return Err(Failure::unusable(format!("a world of {world} ranks; 2 to {RANKS_MAX} are probed")));
     }
+    if rank >= world {
+        return Err(Failure::unusable(format!("rank {rank} is none of the {world} ranks 0..={}", world - 1)));
+    }
     let rendezvous = match (&args.rendezvous, env::var("MASTER_ADDR"), env::var("MASTER_PORT")) {
         (Some(address), ..) => address.clone(),
         (None, Ok(host), Ok(port)) => format!("{host}:{port}"),
