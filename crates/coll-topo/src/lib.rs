@@ -4,6 +4,9 @@
 //! which is written out as a [`Topology`]. Its [`Network`] is what the simulator and the [placement](place) see: devices,
 //! directed links and the way between any two devices. `docs/topology.md` is the manual.
 
+// A text is refused once, and then nothing else is done: the size of a diagnostic is of no account.
+#![allow(clippy::result_large_err)]
+
 pub mod codes;
 mod connected;
 mod description;

@@ -84,15 +84,23 @@ impl Summary {
     }
 }
 
+/// All devices, or of too many the first half of as many, for what is near, and the other half at equal distances.
+fn sample(count: usize) -> Vec<u32> {
+    if count <= PAIRED_MAX {
+        return (0..count as u32).collect();
+    }
+    let half = PAIRED_MAX / 2;
+    let spread = (0..half).map(|i| (half + i * (count - half) / half) as u32);
+    (0..half as u32).chain(spread).collect()
+}
+
 /// Within a machine first; then links, bandwidth downwards, latency.
 type Key = (bool, usize, std::cmp::Reverse<u64>, u64);
 
 fn classes(network: &Network) -> (Vec<Class>, bool) {
     let count = network.devices.len();
     let is_whole = count <= PAIRED_MAX;
-    let taken = count.min(PAIRED_MAX);
-    // Of more devices, some at equal distances.
-    let sample: Vec<u32> = (0..taken).map(|i| (i * count / taken.max(1)) as u32).collect();
+    let sample = sample(count);
     let mut classes: BTreeMap<Key, (u64, [u32; 2])> = BTreeMap::new();
     let mut way = Vec::new();
     for &from in &sample {
@@ -130,7 +138,7 @@ fn bisection(topology: &Topology) -> Option<Bisection> {
         if digit > 1 && !devices.len().is_multiple_of(blocks) {
             break;
         }
-        let is_first = |place: usize| place * blocks / devices.len() % 2 == 0;
+        let is_first = |place: usize| (place * blocks / devices.len()).is_multiple_of(2);
         let (mut one, mut other) = (Vec::new(), Vec::new());
         for (place, &device) in devices.iter().enumerate() {
             if is_first(place) { one.push(device) } else { other.push(device) }

@@ -36,7 +36,7 @@ pub(crate) enum UnitError {
 /// Bytes in a microsecond of `25GB/s`.
 pub(crate) fn bandwidth(text: &str) -> Result<f64, UnitError> {
     let rate = figure(text, &RATES, "25GB/s", "200Gb/s")?;
-    if !(rate > 0.0) {
+    if rate.is_nan() || rate <= 0.0 {
         return Err(UnitError::Range(format!("a bandwidth is more than 0, and this one is {}", text.trim())));
     }
     if !(1e-6..=BANDWIDTH_MAX_BYTES_PER_US).contains(&rate) {
@@ -56,7 +56,7 @@ pub(crate) fn byte_time_ns(text: &str) -> Result<f64, UnitError> {
 /// Microseconds of `1.5us`.
 pub(crate) fn time_us(text: &str) -> Result<f64, UnitError> {
     let time = figure(text, &TIMES, "1.5us", "800ns")?;
-    if !(time >= 0.0) {
+    if time.is_nan() || time < 0.0 {
         return Err(UnitError::Range(format!("a time is 0 or more, and this one is {}", text.trim())));
     }
     if time > LATENCY_MAX_US {
@@ -78,7 +78,7 @@ fn figure(text: &str, units: &[(&str, f64)], one: &str, other: &str) -> Result<f
         .next();
     match found {
         Some((number, factor)) => Ok(number * factor),
-        None if trimmed.parse::<f64>().is_ok_and(|number| !(number > 0.0)) => {
+        None if trimmed.parse::<f64>().is_ok_and(|number| number.is_nan() || number <= 0.0) => {
             Err(UnitError::Range(format!("a figure is a number of 0 or more, and this one is {trimmed}")))
         }
         None if trimmed.parse::<f64>().is_ok() => Err(form("has no unit")),
@@ -106,7 +106,7 @@ fn bandwidth_text(bytes_per_us: f64, digits: usize) -> String {
 
 fn time_text(us: f64, digits: usize) -> String {
     match us {
-        us if us == 0.0 => "0us".to_string(),
+        0.0 => "0us".to_string(),
         us if us < 0.1 => format!("{}ns", rounded(us * 1e3, digits)),
         us if us < 1e4 => format!("{}us", rounded(us, digits)),
         us => format!("{}ms", rounded(us / 1e3, digits)),
@@ -140,7 +140,7 @@ pub(crate) fn write_time(us: f64) -> String {
 /// The rate of a time for each byte that reads back as the same; `free` of none.
 pub(crate) fn write_byte_time(ns: f64) -> String {
     match ns {
-        ns if ns == 0.0 => "free".to_string(),
+        0.0 => "free".to_string(),
         ns => exact(ns, |digits| bandwidth_text(1e3 / ns, digits), byte_time_ns),
     }
 }

@@ -23,12 +23,16 @@ pub(super) struct Layout {
     pub(super) machines: Vec<(u32, Frame)>,
     pub(super) width: f64,
     pub(super) height: f64,
+    /// Below devices, if some are joined with each other.
+    bow_room: f64,
 }
 
 const HEIGHT: f64 = 24.0;
 const GAP: f64 = 12.0;
 /// Between rows, so that wires can be told apart.
 const ROW: f64 = 56.0;
+/// Room below a row for wires between its nodes.
+pub(super) const BOW_ROOM: f64 = 26.0;
 /// Room for a machine's name.
 const TITLE: f64 = 22.0;
 /// Pictures get no wider than this, if a machine or a node is not.
@@ -50,7 +54,18 @@ pub(super) fn layout(topology: &Topology) -> Layout {
         height: HEIGHT,
         ..Frame::default()
     });
-    let mut layout = Layout { nodes: sizes.collect(), names, machines: Vec::new(), width: 0.0, height: 0.0 };
+    let mut layout = Layout {
+        nodes: sizes.collect(),
+        names,
+        machines: Vec::new(),
+        width: 0.0,
+        height: 0.0,
+        bow_room: 0.0,
+    };
+    let is_device = |at: u32| topology.nodes[at as usize].kind == Kind::Device;
+    if topology.wires.iter().any(|wire| wire.ends.iter().all(|&at| is_device(at))) {
+        layout.bow_room = BOW_ROOM;
+    }
     let only_hosts = topology.nodes.iter().all(|node| node.kind == Kind::Device)
         && topology.machines.len() == topology.nodes.len();
     match &topology.shape {
@@ -58,6 +73,7 @@ pub(super) fn layout(topology: &Topology) -> Layout {
         _ if only_hosts && topology.nodes.len() <= CIRCLE_MAX => layout.circle(),
         _ => layout.rows(topology),
     }
+    layout.height += layout.bow_room;
     layout
 }
 
@@ -72,7 +88,7 @@ impl Layout {
             node.x = GAP + (at % columns) as f64 * step;
             node.y = GAP + (at / columns) as f64 * ROW;
         }
-        self.width = columns as f64 * step;
+        self.width = columns as f64 * step + self.widest() / 2.0 + BOW_ROOM;
         self.height = self.nodes.len().div_ceil(columns) as f64 * ROW;
     }
 
@@ -155,7 +171,7 @@ impl Layout {
             }
             y += ROW;
         }
-        Frame { width, height: y - ROW + HEIGHT + GAP, ..Frame::default() }
+        Frame { width, height: y - ROW + HEIGHT + GAP + self.bow_room, ..Frame::default() }
     }
 
     /// A row, cut where it is too wide.

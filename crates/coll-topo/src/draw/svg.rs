@@ -1,12 +1,17 @@
 //! A picture as SVG text.
 
-use super::layout::{Frame, layout};
+use super::layout::{BOW_ROOM, Frame, layout};
 use super::{COLOURS, DrawError, bandwidths, check, colour_of, legend};
 use crate::description::{Duplex, Kind};
 use crate::topology::Topology;
 use crate::units::{show_bandwidth, show_time};
 use std::fmt::Write;
 
+/// How far bows go out from the middle of a row.
+const BOW_MIN: f64 = 18.0;
+const BOW_MAX: f64 = BOW_ROOM + 12.0;
+/// Nodes that are no further apart have nothing between them.
+const NEAR: f64 = 40.0;
 const FONT: &str = "font-family=\"sans-serif\"";
 
 /// Draws a topology.
@@ -37,21 +42,14 @@ pub fn svg(topology: &Topology) -> Result<String, DrawError> {
         );
     }
     for wire in &topology.wires {
-        let [a, b] = wire.ends.map(|at| {
-            let Frame { x, y, width, height } = layout.nodes[at as usize];
-            (x + width / 2.0, y + height / 2.0)
-        });
         let names = wire.ends.map(|at| escaped(&topology.nodes[at as usize].name));
         let at = colour_of(&rates, wire);
         let dashes = if wire.duplex == Duplex::Full { "" } else { " stroke-dasharray=\"5 3\"" };
         let _ = writeln!(
             text,
-            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{}\" stroke-width=\"{:.1}\"{dashes}>\
-             <title>{} – {}: {}, {}</title></line>",
-            a.0,
-            a.1,
-            b.0,
-            b.1,
+            "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1}\"{dashes}>\
+             <title>{} – {}: {}, {}</title></path>",
+            line(wire.ends.map(|at| layout.nodes[at as usize])),
             COLOURS[at],
             2.6 - 0.3 * at as f64,
             names[0],
@@ -89,6 +87,23 @@ pub fn svg(topology: &Topology) -> Result<String, DrawError> {
     }
     text += "</svg>\n";
     Ok(text)
+}
+
+/// From middle to middle: straight, but in a bow between nodes of one row or column that others lie between.
+fn line([a, b]: [Frame; 2]) -> String {
+    let middle = |frame: &Frame| (frame.x + frame.width / 2.0, frame.y + frame.height / 2.0);
+    let ((ax, ay), (bx, by)) = (middle(&a), middle(&b));
+    let (across, down) = ((bx - ax).abs(), (by - ay).abs());
+    let bow = BOW_MIN + (0.06 * across.max(down)).min(BOW_MAX - BOW_MIN);
+    // The middle of a quadratic curve is half as far out as its control point.
+    if down < 1.0 && across > (a.width + b.width) / 2.0 + NEAR {
+        return format!("M{ax:.1} {ay:.1} Q{:.1} {:.1} {bx:.1} {by:.1}", (ax + bx) / 2.0, ay + 2.0 * bow);
+    }
+    if across < 1.0 && down > a.height + NEAR {
+        let out = a.width.max(b.width) / 2.0 + bow;
+        return format!("M{ax:.1} {ay:.1} Q{:.1} {:.1} {bx:.1} {by:.1}", ax + 2.0 * out, (ay + by) / 2.0);
+    }
+    format!("M{ax:.1} {ay:.1} L{bx:.1} {by:.1}")
 }
 
 fn escaped(text: &str) -> String {

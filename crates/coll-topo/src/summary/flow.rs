@@ -105,7 +105,7 @@ pub(super) fn largest(topology: &Topology, from: &[u32], to: &[u32]) -> f64 {
     }
     // A device that does not pass things on only sends or only takes.
     let silent = |node: u32| !topology.nodes[node as usize].forwards;
-    let may = |a: u32, b: u32| !(silent(a) && takes[a as usize]) && !(silent(b) && sends[b as usize]);
+    let may = |a: u32, b: u32| !(silent(a) && takes[a as usize] || silent(b) && sends[b as usize]);
     for wire in &topology.wires {
         let ([a, b], rate) = (wire.ends, wire.bytes_per_us);
         if may(a, b) {

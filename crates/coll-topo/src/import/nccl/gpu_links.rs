@@ -19,7 +19,7 @@ impl Importer<'_> {
         let mut found: BTreeMap<[Part; 2], (u32, f64, f64, Span)> = BTreeMap::new();
         let mut nvswitch = None;
         let elements = self.elements;
-        for from in 0..self.gpus.len() {
+        for (from, &nth) in nth.iter().enumerate() {
             let Some(element) = self.gpus[from].element else { continue };
             for &at in &elements[element].children {
                 let link = &elements[at];
@@ -58,7 +58,7 @@ impl Importer<'_> {
                     Some(Part::Switch(switch))
                 } else {
                     let same = target.as_ref().and_then(|target| by_bus.get(target));
-                    same.map(|same| Part::Gpu(*same.get(nth[from]).unwrap_or(&same[0])))
+                    same.map(|same| Part::Gpu(*same.get(nth).unwrap_or(&same[0])))
                 };
                 let Some(to) = to else {
                     let shown = short(target.as_deref().unwrap_or("without `target`"));

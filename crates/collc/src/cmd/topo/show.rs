@@ -41,7 +41,7 @@ pub(super) fn run(args: &TopoText) -> Result<ExitCode, Failure> {
     text += &classes(&summary);
     text += &match summary.bisection {
         Some(found) => format!(
-            "\nbisection {}: the least that one half of the devices can send the other, of {} halving{} that were compared\n",
+            "\nbisection {}: what one half of the devices can send the other, the least of {} halving{}\n",
             show_bandwidth(found.bytes_per_us),
             found.halvings,
             if found.halvings == 1 { "" } else { "s" }
@@ -75,7 +75,7 @@ fn classes(summary: &Summary) -> String {
         text += &format!("… and {} kinds more\n", summary.classes.len() - CLASSES_MAX);
     }
     if !summary.is_whole {
-        text += "(of a sample of 256 devices, at equal distances)\n";
+        text += "(of the first 128 devices and 128 at equal distances)\n";
     }
     text
 }

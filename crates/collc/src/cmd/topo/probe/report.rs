@@ -70,6 +70,11 @@ fn rounded(figure: f64) -> f64 {
     format!("{figure:.2e}").parse().unwrap_or(figure)
 }
 
+/// The time of a byte whose rate has three digits: files have rates.
+fn rounded_rate(ns: f64) -> f64 {
+    1e3 / rounded(1e3 / ns.max(1e-6))
+}
+
 fn bandwidth(pair: &Pair) -> f64 {
     rounded((1e3 / pair.byte_ns.max(1e-9)).clamp(1e-3, BANDWIDTH_MAX_BYTES_PER_US))
 }
@@ -83,8 +88,8 @@ fn description(measured: &Measured) -> Description {
     let message_us = rounded(costs.get(costs.len() / 2).copied().unwrap_or(0.0));
     let figures = DeviceFigures {
         message_us,
-        reduce_ns: rounded(measured.reduce_ns.max(1e-6)),
-        copy_ns: rounded(measured.copy_ns.max(1e-6)),
+        reduce_ns: rounded_rate(measured.reduce_ns),
+        copy_ns: rounded_rate(measured.copy_ns),
     };
     let mut machines: Vec<MachineDecl> = Vec::new();
     let names: Vec<String> = measured.hosts.iter().map(|host| machine_name(host)).collect();
