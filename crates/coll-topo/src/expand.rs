@@ -271,15 +271,17 @@ impl Expansion {
                 }
             };
             let all = u64::from(scope.end - scope.first);
-            let few = pattern.names().filter(|names| names.count() < all);
-            self.comparisons += few.as_ref().map_or(all, Names::count);
+            let listed = pattern.names();
+            // A list of more names than there are nodes has some in vain, and is not looked up.
+            let wanted = listed.as_ref().map(Names::count);
+            self.comparisons += wanted.map_or(all, |wanted| wanted.min(all));
             if self.comparisons > COMPARISONS_MAX {
                 let message = "too many patterns on too many nodes";
                 self.fault(Diagnostic::new(codes::BOUNDS, span, message).help("write machines with `count`"));
                 return None;
             }
             let nodes = scope.first..scope.end;
-            let found: Vec<u32> = match few {
+            let found: Vec<u32> = match listed.filter(|names| names.count() <= all) {
                 // Some names are looked up faster than all are compared.
                 Some(names) => {
                     let named =
@@ -293,6 +295,12 @@ impl Expansion {
                     nodes.filter(|at| pattern.fits(name(at))).collect()
                 }
             };
+            if let Some(wanted) = wanted.filter(|&wanted| wanted != found.len() as u64 && !found.is_empty()) {
+                let message =
+                    format!("`{text}` names {wanted} nodes, and there are {} of these", found.len());
+                self.fault(Diagnostic::new(codes::UNKNOWN, span, message).help("`[a..b]` ends before b"));
+                return None;
+            }
             if !found.is_empty() {
                 return Some(found);
             }

@@ -155,6 +155,37 @@ fn a_key_that_is_misspelt_is_told_with_the_nearest() {
 }
 
 #[test]
+fn a_range_that_names_nodes_in_vain_is_refused() {
+    let text = |range: &str| {
+        format!(
+            "[[device]]\nname = \"gpu\"\ncount = 4\n[[switch]]\nname = \"s\"\n\
+             [[link]]\nbetween = [\"gpu{range}\", \"s\"]\nbandwidth = \"1GB/s\"\n"
+        )
+    };
+    assert_eq!(counts(&topology(&text("[0..4]")))[4], 4);
+    refused(&text("[0..5]"), "E0802", "7:11", "`gpu[0..5]` names 5 nodes, and there are 4 of these");
+    refused(&text("[0..999999999999]"), "E0802", "7:11", "there are 4 of these");
+    refused(&text("[4..9]"), "E0802", "7:11", "no node is called `gpu[4..9]`");
+}
+
+/// Every prefix of a file, and the file with each byte replaced, is taken or refused, without a panic.
+#[test]
+fn no_damage_is_a_panic() {
+    for text in [LAB, "fat-tree:4x8,spines=2,bw=25GB/s,lat=1us"] {
+        for end in 0..text.len() {
+            load("test", &text[..end]);
+        }
+        for at in 0..text.len() {
+            for other in *b"\"[]=.*0-\n" {
+                let mut damaged = text.as_bytes().to_vec();
+                damaged[at] = other;
+                load("test", &String::from_utf8(damaged).expect("ASCII"));
+            }
+        }
+    }
+}
+
+#[test]
 fn figures_that_no_machine_has_are_refused() {
     let text = |figure: &str| {
         format!(
