@@ -153,6 +153,10 @@ fn a_check_is_a_document_for_tools() {
     assert_eq!(told["help"], "did you mean `bandwidth`?");
     let absent = document(&["topo", "check", "no/such/file.toml", "--format", "json"], 2);
     assert_eq!(absent["ok"], false);
+    assert_eq!(
+        absent["diagnostics"][0].as_object().map(|told| told.len()),
+        told.as_object().map(|told| told.len())
+    );
     assert!(absent["diagnostics"][0]["message"].as_str().expect("text").contains("no/such/file.toml"));
     let warned = document(&["topo", "check", "tests/topo/W0850_class.xml", "--format", "json"], 0);
     assert_eq!((&warned["ok"], &warned["diagnostics"][0]["severity"]), (&true.into(), &"warning".into()));
@@ -181,6 +185,15 @@ fn anything_is_imported_as_a_file() {
         let head = fs::read_to_string(&out).expect("it was written");
         assert!(head.starts_with(&format!("# Imported from {from}")), "{head}");
     }
+    let out = scratch.path("cluster.toml");
+    let text = printed(&["topo", "import", "tests/topo/smi/dgx-h100.txt", "--machines", "3", "-o", &out]);
+    assert!(text.contains("24 devices, 24 NICs"), "{text}");
+    assert!(printed(&["topo", "show", &out]).contains("between machines"));
+    refused(
+        &["topo", "import", "tests/topo/smi/two-gpus.txt", "--machines", "2"],
+        "without NICs there is nothing",
+    );
+    refused(&["topo", "import", "ring:8", "--machines", "2"], "does not apply to a generator");
     let before = fs::read_to_string(scratch.path("out.toml")).expect("it was written");
     refused(
         &["topo", "import", "tests/topo/E0806_graph.xml", "-o", &scratch.path("out.toml")],

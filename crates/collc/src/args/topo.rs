@@ -45,6 +45,9 @@ pub(crate) struct TopoCheckArgs {
 pub(crate) struct TopoImportArgs {
     #[command(flatten)]
     pub(crate) text: TopoText,
+    /// Make so many of the machine that NCCL's XML or the matrix describes, joined by their NICs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) machines: Option<u32>,
     /// Where to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -25,7 +25,7 @@ pub(super) fn run(args: &TopoCheckArgs) -> Result<ExitCode, Failure> {
     let loaded = match super::load(&args.text.topology) {
         Ok(loaded) => loaded,
         Err(failure) if args.format == Format::Json => {
-            output::print(&unreadable(failure.message()))?;
+            output::print(&unreadable(&args.text.topology, failure.message()))?;
             return Ok(ExitCode::from(2));
         }
         Err(failure) => return Err(failure),
@@ -47,8 +47,11 @@ pub(super) fn run(args: &TopoCheckArgs) -> Result<ExitCode, Failure> {
 }
 
 /// What cannot even be read has a document too.
-fn unreadable(message: &str) -> String {
-    let diagnostics = serde_json::json!([{ "severity": "error", "message": message }]);
+fn unreadable(name: &str, message: &str) -> String {
+    let diagnostics = serde_json::json!([{
+        "code": null, "severity": "error", "message": message, "file": name, "line": null, "column": null, "label": "",
+        "expected": null, "found": null, "notes": [], "help": null,
+    }]);
     let document = serde_json::json!({
         "ok": false, "devices": 0, "nics": 0, "switches": 0, "nodes": 0, "links": 0, "diagnostics": diagnostics,
     });

@@ -3,7 +3,7 @@
 use crate::args::TopoImportArgs;
 use crate::failure::Failure;
 use crate::output;
-use coll_topo::{Kind, Topology};
+use coll_topo::{Description, Format, Kind, Topology};
 use std::process::ExitCode;
 
 /// Writes the file; what was not used is told on standard error.
@@ -13,7 +13,7 @@ pub(super) fn run(args: &TopoImportArgs) -> Result<ExitCode, Failure> {
         Ok(found) => found,
         Err(code) => return Ok(code),
     };
-    let Some(description) = &loaded.description else { return Ok(ExitCode::from(2)) };
+    let Some(mut description) = loaded.description else { return Ok(ExitCode::from(2)) };
     let mut comments = vec![format!("Imported from {name}: {}.", loaded.format.name())];
     let warnings = loaded.diagnostics.len();
     if warnings > 0 {
@@ -24,7 +24,20 @@ pub(super) fn run(args: &TopoImportArgs) -> Result<ExitCode, Failure> {
         let more = told.notes.iter().map(|note| format!(" ({note})")).collect::<String>();
         comments.push(format!("- line {line}: {}{more}", told.message));
     }
-    let text = coll_topo::write(description, &comments);
+    let mut topology = topology;
+    if let Some(machines) = args.machines {
+        repeat(&mut description, loaded.format, machines)?;
+        comments[0] += &format!(" {machines} machines of the one that it describes.");
+    }
+    let text = coll_topo::write(&description, &comments);
+    if args.machines.is_some() {
+        let again = coll_topo::load(name, &text);
+        let fault = again.first_error();
+        topology = again.topology.ok_or_else(|| {
+            Failure::unusable(format!("so many machines make no topology: {}", fault))
+                .help("machines are joined by their NICs; without NICs there is nothing to join them by")
+        })?;
+    }
     match &args.output {
         None => output::print(&text)?,
         Some(path) => {
@@ -33,6 +46,18 @@ pub(super) fn run(args: &TopoImportArgs) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// More of the one machine that an imported file describes.
+fn repeat(description: &mut Description, format: Format, machines: u32) -> Result<(), Failure> {
+    match (&mut description.machines[..], format) {
+        ([machine], Format::NcclXml | Format::SmiMatrix) => machine.count = Some(machines),
+        _ => {
+            return Err(Failure::unusable(format!("`--machines` does not apply to {}", format.name()))
+                .help("change `count` in the file, or the generator's numbers"));
+        }
+    }
+    Ok(())
 }
 
 fn summary(topology: &Topology, warnings: usize) -> String {
