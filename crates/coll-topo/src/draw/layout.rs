@@ -83,12 +83,15 @@ impl Layout {
     }
 
     fn grid(&mut self, columns: usize) {
-        let step = self.widest() + 3.0 * GAP;
+        let widest = self.widest();
+        let step = widest + 3.0 * GAP;
         for (at, node) in self.nodes.iter_mut().enumerate() {
+            // Of one width, so that columns are straight.
+            node.width = widest;
             node.x = GAP + (at % columns) as f64 * step;
             node.y = GAP + (at / columns) as f64 * ROW;
         }
-        self.width = columns as f64 * step + self.widest() / 2.0 + BOW_ROOM;
+        self.width = columns as f64 * step + widest / 2.0 + BOW_ROOM;
         self.height = self.nodes.len().div_ceil(columns) as f64 * ROW;
     }
 
