@@ -8,7 +8,7 @@
 use super::graph::Graph;
 use crate::network::{Link, LinkId, Routes};
 use crate::topology::Topology;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// So many steps of trees are kept.
@@ -39,6 +39,8 @@ type Tree = Arc<Vec<(LinkId, u32)>>;
 #[derive(Debug, Default)]
 struct Trees {
     by_end: HashMap<u32, Tree>,
+    /// Ends that were asked for once.
+    asked: HashSet<u32>,
     kept: usize,
 }
 
@@ -83,14 +85,19 @@ impl Searched {
         }
     }
 
-    /// The tree of ways to an inner node.
-    fn tree(&self, end: u32) -> Tree {
+    /// The tree of ways to an inner node, as far as it is needed for the way from another. It is whole and kept from the second
+    /// time on that its end is asked for: many ends are asked for by one neighbour only.
+    fn tree(&self, end: u32, from: u32) -> Tree {
         // A tree is whole before it is kept, so a panic elsewhere leaves none damaged.
         let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tree) = trees.by_end.get(&end) {
             return tree.clone();
         }
-        let tree = Arc::new(self.grow(end));
+        if trees.asked.insert(end) {
+            drop(trees);
+            return Arc::new(self.grow(end, Some(from)));
+        }
+        let tree = Arc::new(self.grow(end, None));
         if trees.kept + self.inner > KEPT_MAX {
             *trees = Trees::default();
         }
@@ -99,8 +106,9 @@ impl Searched {
         tree
     }
 
-    /// Goes backwards from the end. A node's step is settled when all nodes that are one wire nearer are.
-    fn grow(&self, end: u32) -> Vec<(LinkId, u32)> {
+    /// Goes backwards from the end, as far as to a node if one is given. A node's step is settled when all nodes that are one
+    /// wire nearer are.
+    fn grow(&self, end: u32, until: Option<u32>) -> Vec<(LinkId, u32)> {
         let mut tree = vec![(NONE, NONE); self.inner];
         let mut width = vec![0.0f64; self.inner];
         let mut level_of = vec![NONE; self.inner];
@@ -140,6 +148,9 @@ impl Searched {
                     }
                 }
             }
+            if until.is_some_and(|node| level_of[place(node)] != NONE) {
+                break;
+            }
             level = next;
         }
         tree
@@ -165,7 +176,7 @@ impl Routes for Searched {
             at = on;
         }
         let end = near(to).unwrap_or(to);
-        let tree = if at == end { None } else { Some(self.tree(end)) };
+        let tree = if at == end { None } else { Some(self.tree(end, at)) };
         while at != end
             && let Some(tree) = &tree
         {

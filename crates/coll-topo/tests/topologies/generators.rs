@@ -139,5 +139,10 @@ fn ten_thousand_devices_are_made_at_once() {
             network.routes.route(step, last - step * 3, &mut way);
             assert!(!way.is_empty(), "{text}");
         }
+        // A ring over all of them asks for each end once.
+        for from in 0..last {
+            network.routes.route(from, from + 1, &mut way);
+            assert!(!way.is_empty(), "{text}");
+        }
     }
 }

@@ -122,6 +122,19 @@ fn of_equally_short_ways_the_widest_is_taken_and_then_the_first() {
     assert_eq!(way(&network(parallel), 0, 1), ["d0->d1#2"]);
 }
 
+/// Ways to an end are kept from the second question on; nobody can tell.
+#[test]
+fn what_is_kept_is_what_was_found() {
+    let text = "dgx-h100:3";
+    let fresh = |from, to| way(&network(text), from, to);
+    let kept = network(text);
+    for _ in 0..3 {
+        for (from, to) in [(0, 1), (0, 9), (8, 1), (23, 1), (1, 23), (2, 23), (7, 23), (16, 23)] {
+            assert_eq!(way(&kept, from, to), fresh(from, to));
+        }
+    }
+}
+
 #[test]
 fn the_same_question_has_the_same_answer() {
     let (one, other) = (network("dragonfly:2x4x2"), network("dragonfly:2x4x2"));
