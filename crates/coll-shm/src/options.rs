@@ -21,6 +21,9 @@ const RING_BYTES_WORKING: usize = 128 << 10;
 /// Bytes that they may have in any case: 64 ranks stay below 40 MiB each.
 const BUDGET_BYTES: usize = 32 << 20;
 
+/// Below, to copy into a ring takes less time than to wait until the receiver has read the message.
+const LEND_BYTES: u64 = 64 << 10;
+
 /// Choices of a world or a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -29,6 +32,14 @@ pub struct Options {
     pub ring_bytes: Option<usize>,
     /// How a rank waits. By default by how many ranks share how many cores.
     pub waiting: Option<Waiting>,
+    /// From how many bytes on a message out of [`Memory`](crate::Memory) is read in place by its receiver. By default from
+    /// where it was measured to be faster.
+    pub lend_bytes: Option<u64>,
+    /// For processes: a name of the machine that this rank is on, beside the one that it finds. Ranks that give another one
+    /// share no memory with it, even if they could.
+    pub host: String,
+    /// For threads: only each so many ranks, one after the other, share memory. By default all do.
+    pub ranks_per_host: Option<u32>,
 }
 
 /// How a rank waits: it looks again and again, then lets others run between looks, then sleeps.
@@ -59,6 +70,10 @@ impl Options {
         let wanted = self.ring_bytes.unwrap_or(worked_on.min(each(BUDGET_BYTES))).clamp(least, most);
         // Down, so that the budget holds.
         1 << wanted.ilog2()
+    }
+
+    pub(crate) fn lend_bytes(&self) -> u64 {
+        self.lend_bytes.unwrap_or(LEND_BYTES).max(1)
     }
 
     pub(crate) fn waiting(&self, ranks: usize) -> Waiting {

@@ -14,16 +14,16 @@ fn link(peer: u32) -> Link {
 }
 
 fn readable(peer: u32) -> [Interest; 1] {
-    [Interest { link: link(peer), readable: true, writable: false }]
+    [Interest::readable(link(peer))]
 }
 
 fn writable(peer: u32) -> [Interest; 1] {
-    [Interest { link: link(peer), readable: false, writable: true }]
+    [Interest::writable(link(peer))]
 }
 
 /// Two connected ranks with the smallest rings there are.
 fn pair(waiting: Option<Waiting>) -> [ShmTransport; 2] {
-    let options = Options { ring_bytes: Some(0), waiting };
+    let options = Options { ring_bytes: Some(0), waiting, ..Options::default() };
     let mut world = threads::world_with(2, &options).unwrap();
     for (rank, transport) in (0..).zip(&mut world) {
         transport.connect([link(1 - rank)]).unwrap();

@@ -33,10 +33,14 @@ fn free_port() -> u16 {
 fn as_a_rank() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let via = if role.ends_with("tcp") { Via::Tcp } else { Via::Fastest };
-    let builder = Communicator::builder().from_env().via(via).time_limit(Duration::from_secs(10));
+    let mut builder = Communicator::builder().from_env().via(via).time_limit(Duration::from_secs(10));
+    if role.ends_with("apart") {
+        builder = builder.ranks_per_host(2);
+    }
     let mut comm = builder.build().unwrap_or_else(|error| panic!("{error}"));
     let done = match role.split(' ').next() {
         Some("well") => well(&mut comm),
+        Some("reading") => until_reader_is_lost(&mut comm),
         _ => until_lost(&mut comm),
     };
     done.unwrap_or_else(|error| panic!("{error}"));
@@ -80,6 +84,30 @@ fn until_lost(comm: &mut Communicator) -> Result<(), CommError> {
     Ok(())
 }
 
+/// Rank 2 kills itself where its peers wait until it has read what lies in their memory.
+fn until_reader_is_lost(comm: &mut Communicator) -> Result<(), CommError> {
+    let mut memory = comm.alloc::<i64>(1_000_000)?;
+    for round in 0..10 {
+        memory.fill(1);
+        comm.all_reduce_in_place(&mut memory, RedOp::Sum)?;
+        assert!(memory.iter().all(|&sum| sum == i64::from(comm.world())), "round {round}");
+    }
+    if comm.rank() == 2 {
+        thread::sleep(Duration::from_millis(300));
+        let me = std::process::id().to_string();
+        let _ = Command::new("kill").args(["-KILL", &me]).status();
+        thread::sleep(Duration::from_secs(20));
+    }
+    let began = Instant::now();
+    let error =
+        comm.all_reduce_in_place(&mut memory, RedOp::Sum).expect_err("rank 2 reads nothing").to_string();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(error.contains("rank 2"), "{error}");
+    // Nobody reads in it any more.
+    memory.fill(0);
+    Ok(())
+}
+
 /// All end well, but for one that may be killed.
 fn all_end_well(ranks: Vec<Child>, killed: Option<usize>) {
     for (rank, child) in ranks.into_iter().enumerate() {
@@ -91,7 +119,7 @@ fn all_end_well(ranks: Vec<Child>, killed: Option<usize>) {
 
 #[test]
 fn processes_meet_as_a_launcher_has_it() {
-    for (role, world) in [("well", 4), ("well tcp", 3), ("well", 1)] {
+    for (role, world) in [("well", 4), ("well apart", 5), ("well tcp", 3), ("well", 1)] {
         let port = free_port();
         all_end_well((0..world).map(|rank| start(role, rank, world, port)).collect(), None);
     }
@@ -99,7 +127,7 @@ fn processes_meet_as_a_launcher_has_it() {
 
 #[test]
 fn a_killed_process_is_named_by_all_others() {
-    for role in ["lost", "lost tcp"] {
+    for role in ["lost", "lost tcp", "lost apart", "reading", "reading apart"] {
         let port = free_port();
         all_end_well((0..4).map(|rank| start(role, rank, 4, port)).collect(), Some(2));
     }
