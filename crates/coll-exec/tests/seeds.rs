@@ -4,6 +4,8 @@
 //!
 //! `COLLC_TEST_SEED=17 cargo test -p coll-exec --test seeds` runs the one world of each kind that has this seed.
 
+#![allow(clippy::print_stderr)]
+
 mod plans;
 
 use coll_base::{DType, RedOp};

@@ -1,5 +1,7 @@
 //! Sixty-four ranks as processes of one machine: what memory each takes, and how long they need until all have run a ring.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use coll::{Buffer, Communicator, RedOp, Source, Via};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -107,6 +109,8 @@ fn sixty_four_ranks_take_little_memory_and_time() {
          plan and until the ring was run; at most {after_ring_kib} KiB each then, and {after_all_kib} KiB after an all-to-all and an all-reduce of 4 MiB; {:?} in all",
         began.elapsed()
     );
+    // What is measured by the clock is a matter of who else runs. Two cores of their own would need half of what all ran.
+    assert!(cpu_ms[1] <= 2 * READY_MS, "{cpu_ms:?} ms");
     assert!(
         after_ring_kib <= LIMIT_KIB && after_all_kib <= LIMIT_KIB,
         "{after_ring_kib}, {after_all_kib} KiB"
