@@ -80,6 +80,9 @@ struct Port {
     /// Messages that this rank has lent, and those of the peer that it has given back.
     lent: u64,
     given_back: u64,
+    /// Pieces of what was lent that the peer had read when this rank last looked, and those that this rank has read.
+    seen: u64,
+    pieces: u64,
 }
 
 /// No link.
@@ -177,6 +180,8 @@ impl ShmTransport {
             touched: false,
             lent: 0,
             given_back: 0,
+            seen: 0,
+            pieces: 0,
         });
         if channel >= self.channels {
             self.channels = channel + 1;
@@ -213,6 +218,16 @@ impl ShmTransport {
             self.check(interests)?;
         }
         Ok(ready)
+    }
+
+    /// Whether the peer has read more of what was lent on a link since this was last asked: as long as it does, something
+    /// moves, however long the message is.
+    pub fn has_read_on(&mut self, link: Link) -> bool {
+        let Ok(port) = self.port(link) else { return false };
+        let pieces = port.writer.shared().pieces();
+        let more = std::mem::replace(&mut port.seen, pieces) != pieces;
+        self.moved |= more;
+        more
     }
 
     /// Gives up. Ranks that are threads of this process hear the first reason that any of them gave; processes see that
@@ -338,7 +353,7 @@ impl ShmTransport {
         if std::mem::take(&mut self.moved) || self.idle_since.is_none() {
             self.idle_since = Some(began);
         }
-        let idle_since = self.idle_since.unwrap_or(began);
+        let mut idle_since = self.idle_since.unwrap_or(began);
         let mut now = began;
         loop {
             let yields = now - began < self.waiting.yielding;
@@ -348,6 +363,11 @@ impl ShmTransport {
                     return Ok(true);
                 }
                 self.check(interests)?;
+            }
+            let lent = interests.iter().filter(|interest| interest.returned);
+            if lent.fold(false, |more, interest| self.has_read_on(interest.link) || more) {
+                idle_since = now;
+                self.idle_since = Some(now);
             }
             let left = self.limit.saturating_sub(now - idle_since);
             if left.is_zero() {
@@ -477,7 +497,10 @@ impl Transport for ShmTransport {
         // After what was read.
         fence(Ordering::SeqCst);
         let peer = link.peer;
-        let revoked = self.port(link)?.peer.has_revoked();
+        let port = self.port(link)?;
+        port.pieces += 1;
+        port.reader.shared().set_pieces(port.pieces);
+        let revoked = port.peer.has_revoked();
         if revoked || self.borrower.is_gone(peer, loan) {
             let detail = "it gave up while its memory was being read".to_owned();
             return Err(self.fault().unwrap_or(Fault::PeerLost { peer, detail }));

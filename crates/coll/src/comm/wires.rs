@@ -462,8 +462,9 @@ impl Transport for Wires {
 
     #[inline]
     fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
-        let returned = self.near(link).map_or(Ok(true), |shm| shm.is_returned(link))?;
-        self.moved |= returned;
+        let Some(shm) = self.near(link) else { return Ok(true) };
+        let (returned, more) = (shm.is_returned(link)?, shm.has_read_on(link));
+        self.moved |= returned || more;
         Ok(returned)
     }
 
