@@ -364,8 +364,7 @@ impl ShmTransport {
                 }
                 self.check(interests)?;
             }
-            let lent = interests.iter().filter(|interest| interest.returned);
-            if lent.fold(false, |more, interest| self.has_read_on(interest.link) || more) {
+            if interests.iter().any(|interest| interest.returned && self.has_read_on(interest.link)) {
                 idle_since = now;
                 self.idle_since = Some(now);
             }
