@@ -2,7 +2,11 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[path = "comm/port.rs"]
+mod port;
+
 use coll::{Buffer, Communicator, RedOp, Source, Via};
+use port::free_port;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -86,9 +90,7 @@ fn as_one_of_many() {
 
 #[test]
 fn sixty_four_ranks_take_little_memory_and_time() {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = socket.local_addr().expect("it has an address").port();
-    drop(socket);
+    let port = free_port();
     let began = Instant::now();
     let ranks: Vec<Child> = (0..RANKS).map(|rank| start(rank, port)).collect();
     let (mut most, mut cpu_ms) = ([0u64; 6], [0; 2]);

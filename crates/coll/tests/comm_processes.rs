@@ -1,6 +1,10 @@
 //! Ranks that are processes: they meet by what a launcher sets, share memory, split, and hear of a killed one.
 
+#[path = "comm/port.rs"]
+mod port;
+
 use coll::{CommError, Communicator, RedOp, Via};
+use port::free_port;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,11 +25,6 @@ fn start(role: &str, rank: u32, world: u32, port: u16) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts")
-}
-
-fn free_port() -> u16 {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    socket.local_addr().expect("it has an address").port()
 }
 
 /// What each process does: nothing if it is not one of those that were started for a role.
