@@ -214,3 +214,28 @@ fn constants_are_measured_written_and_taken() {
     refused(&tune, &[], 2, "it would be replaced");
     refused(&["tune", "--ranks", "1", "-o", &format!("{file}.new")], &[], 2, "two ranks at least");
 }
+
+#[test]
+fn buffers_that_ranks_read_in_place_are_measured_and_checked() {
+    let cell =
+        ["bench", "--ops", "allreduce,alltoall", "--ranks", "2", "--sizes", "1M", "-n", "3", "-w", "1"];
+    let memory = ["--transport", "shm", "--memory", "alloc", "--format", "jsonl"];
+    for through in ["communicator", "plans"] {
+        let text = printed(&[&cell[..], &memory, &["--through", through]].concat(), &[]);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        for line in text.lines() {
+            let line: serde_json::Value = serde_json::from_str(line).expect("a document");
+            assert_eq!((&line["memory"], &line["config"]), (&"alloc".into(), &"collc-shm-alloc".into()));
+            assert_eq!((&line["bad"], &line["checked"]), (&0.into(), &true.into()), "{line}");
+        }
+    }
+    let table = printed(&[&cell[..], &["--transport", "shm", "--memory", "alloc"]].concat(), &[]);
+    assert!(table.contains("bench over shm, memory: alloc"), "{table}");
+}
+
+#[test]
+fn plans_without_a_communicator_have_no_checksums() {
+    let cell = ["bench", "--sizes", "8", "-n", "1", "--through", "plans"];
+    refused(&cell, &[("COLLC_CHECKSUM", "1")], 2, "no checksums");
+    printed(&cell[..5], &[("COLLC_CHECKSUM", "1")]);
+}

@@ -249,6 +249,8 @@ fn b042_ranks_as_threads_of_one_process() {
         seed: 1,
         time_limit_s: 30.0,
         judging_s: 10.0,
+        ranks_per_host: None,
+        checksums: false,
         mishaps: Vec::new(),
     };
     let threads: Vec<_> = (0..4)

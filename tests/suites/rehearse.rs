@@ -6,6 +6,15 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 fn collc(transport: &str, fault: Option<&str>, arguments: &[&str]) -> Output {
+    collc_with(transport, fault, &[], arguments)
+}
+
+fn collc_with(
+    transport: &str,
+    fault: Option<&str>,
+    variables: &[(&str, &str)],
+    arguments: &[&str],
+) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
     command.args(["run", "--transport", transport]).args(arguments);
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
@@ -15,6 +24,7 @@ fn collc(transport: &str, fault: Option<&str>, arguments: &[&str]) -> Output {
     if let Some(fault) = fault {
         command.env("COLLC_FAULT", fault);
     }
+    command.env_remove("COLLC_CHECKSUM").envs(variables.iter().copied());
     command.output().expect("collc starts")
 }
 
@@ -42,12 +52,66 @@ fn every_operation_over_every_transport() {
     }
 }
 
+/// Two machines are pretended on one: ranks 0 and 1 share memory, and so do ranks 2 and 3 or rank 2 alone.
+#[test]
+fn every_operation_across_machines() {
+    for transport in ["auto", "threads"] {
+        for (operation, ranks) in coll::OPERATIONS.into_iter().zip(["3", "4", "5"].into_iter().cycle()) {
+            let sizes = ["--bytes", "200K", "--iters", "2", "--format", "json", "--ranks-per-host", "2"];
+            let output = collc(transport, None, &[&[operation, "--ranks", ranks], &sizes[..]].concat());
+            assert_eq!(output.status.code(), Some(0), "{operation} over {transport}: {}", said(&output));
+            let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
+            assert_eq!(told["wrong"], 0, "{operation} over {transport}");
+        }
+    }
+}
+
+/// In a ring of 2 and 2, each rank has a near and a far neighbour: both hear of what befalls it.
+#[test]
+fn failures_on_both_kinds_of_link() {
+    for rank in 1..3 {
+        let ended = format!("rank {rank} ended without a word: killed by signal 9");
+        fails_with("auto", &format!("rank{rank}:step1:kill"), &["--ranks-per-host", "2"], &[&ended]);
+        let next = format!("rank {}", rank + 1);
+        fails_with("auto", &format!("rank{rank}:step1:drop"), &["--ranks-per-host", "2"], &[&next]);
+    }
+}
+
+#[test]
+fn the_log_says_which_link_goes_which_way() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
+    command.args(["run", "allreduce", "--ranks", "4", "--bytes", "28", "--iters", "1"]);
+    command.args(["--transport", "auto", "--ranks-per-host", "3"]).env("COLLC_LOG", "coll=info");
+    let said = said(&command.output().expect("collc starts"));
+    for line in [
+        "rank 0 of 4: shared memory with ranks 1-2, TCP with rank 3",
+        "rank 1 of 4: shared memory with ranks 0, 2, TCP with rank 3",
+        "rank 3 of 4: TCP with ranks 0-2",
+    ] {
+        assert!(said.contains(line), "no `{line}`: {said}");
+    }
+}
+
+#[test]
+fn who_shares_memory_is_no_question_where_all_go_by_one_way() {
+    for transport in ["tcp", "shm"] {
+        let output = collc(transport, None, &["allreduce", "--ranks", "4", "--ranks-per-host", "2"]);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains("take `--transport auto`"), "{}", said(&output));
+    }
+}
+
 /// Ends with 1 in time, and says all of `words`.
 fn fails(transport: &str, fault: &str, words: &[&str]) {
+    fails_with(transport, fault, &[], words);
+}
+
+/// The same with more options.
+fn fails_with(transport: &str, fault: &str, more: &[&str], words: &[&str]) {
     let began = Instant::now();
     let arguments =
         ["schedules/allreduce/ring.coll", "--ranks", "4", "--bytes", "64K", "--iters", "2", "--timeout", "2"];
-    let output = collc(transport, Some(fault), &arguments);
+    let output = collc(transport, Some(fault), &[&arguments[..], more].concat());
     let said = said(&output);
     assert_eq!(output.status.code(), Some(1), "{fault} over {transport}: {said}");
     assert!(
@@ -80,6 +144,31 @@ fn damage_is_found_by_judging() {
     for transport in PROCESSES.into_iter().chain(["threads"]) {
         fails(transport, "rank1:step2:corrupt", &["wrong"]);
     }
+}
+
+/// With checksums damage is told by who receives it, before any result is judged.
+#[test]
+fn damage_on_the_way_is_told_by_checksums() {
+    for (transport, more) in [("tcp", &[][..]), ("auto", &["--ranks-per-host", "1"])] {
+        let arguments =
+            ["allreduce.ring", "--ranks", "4", "--bytes", "64K", "--iters", "2", "--timeout", "2"];
+        let arguments = [&arguments[..], more].concat();
+        let output =
+            collc_with(transport, Some("rank2:step1:corrupt"), &[("COLLC_CHECKSUM", "1")], &arguments);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        for word in ["rank 3", "step 1", "rank 2 sent a payload of 16,384 B whose checksum is"] {
+            assert!(said.contains(word), "no `{word}` over {transport}: {said}");
+        }
+    }
+    let on = [("COLLC_CHECKSUM", "1")];
+    let output =
+        collc_with("tcp", None, &on, &["alltoall", "--ranks", "3", "--bytes", "100K", "--iters", "3"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let wrong = [("COLLC_CHECKSUM", "yes")];
+    let output = collc_with("tcp", None, &wrong, &["allreduce", "--ranks", "2"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("COLLC_CHECKSUM is `yes`"), "{}", said(&output));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod support;
 use coll_base::{DType, RedOp};
 use coll_exec::{Bound, BufferMemory, RunError, RunOptions};
 use coll_plan::Plan;
-use coll_shm::{Options, ShmTransport, threads};
+use coll_shm::{Memory, Options, ShmTransport, threads};
 use std::time::Duration;
 use support::{Call, Case, library_plan, seed};
 
@@ -35,6 +35,71 @@ fn run(
             .collect();
         running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
     })
+}
+
+/// The same out of memory that ranks read in place: what they are given is put there, and what comes out is taken from it.
+fn run_in_place(
+    world: &mut [ShmTransport],
+    bounds: &mut [Bound],
+    buffers: &mut [Vec<BufferMemory<'_>>],
+    operations: u64,
+) -> Vec<Result<(), RunError>> {
+    // Nothing lies at the same place on two ranks.
+    let skip = |rank: usize| 8 * rank;
+    let shared = |rank: usize, bytes: &[u8]| {
+        let mut memory = Memory::new(skip(rank) + bytes.len()).expect("there is memory");
+        memory[skip(rank)..].copy_from_slice(bytes);
+        memory
+    };
+    let mut memories: Vec<Vec<[Memory; 2]>> = Vec::new();
+    for (rank, buffers) in buffers.iter().enumerate() {
+        let both = |buffer: &BufferMemory<'_>| match buffer {
+            BufferMemory::Separate { input, output } => [shared(rank, input), shared(rank, output)],
+            BufferMemory::InPlace(all) => [shared(rank, &[]), shared(rank, all)],
+        };
+        memories.push(buffers.iter().map(both).collect());
+    }
+    let lent = memories.iter_mut().zip(&*buffers).enumerate().map(|(rank, (memories, buffers))| {
+        let pairs = memories.iter_mut().zip(buffers);
+        pairs
+            .map(|([input, output], buffer)| match buffer {
+                BufferMemory::Separate { .. } => {
+                    BufferMemory::Separate { input: &input[skip(rank)..], output: &mut output[skip(rank)..] }
+                }
+                BufferMemory::InPlace(_) => BufferMemory::InPlace(&mut output[skip(rank)..]),
+            })
+            .collect()
+    });
+    let ends = run(world, bounds, &mut lent.collect::<Vec<_>>(), operations);
+    for (rank, (memories, buffers)) in memories.iter().zip(buffers).enumerate() {
+        for ([_, from], to) in memories.iter().zip(buffers) {
+            let (BufferMemory::Separate { output, .. } | BufferMemory::InPlace(output)) = to;
+            output.copy_from_slice(&from[skip(rank)..]);
+        }
+    }
+    ends
+}
+
+/// B106: as small a message as any is lent, and no two ranks have theirs at the same offset.
+#[test]
+fn b106_every_schedule_out_of_memory_that_ranks_read_in_place() {
+    let seed = seed();
+    let options = Options { ring_bytes: Some(16 << 10), lend_bytes: Some(1), ..Options::default() };
+    for ranks in [2, 3, 5, 8] {
+        let mut world = threads::world_with(ranks, &options).expect("there is memory");
+        for entry in coll::library::entries() {
+            let Some(plan) = library_plan(&entry, ranks, ranks - 1) else { continue };
+            for in_place in [true, false] {
+                let case = Case::new(RedOp::Sum, DType::F32);
+                let case = Case { elements: 40_003, in_place, seed, ..case };
+                let operations = if in_place { 1 } else { OPERATIONS };
+                let mut call = Call::new(&plan, &case).expect("it can be bound");
+                let ran =
+                    call.run_by(|bounds, buffers| run_in_place(&mut world, bounds, buffers, operations));
+                ran.unwrap_or_else(|message| panic!("{}, {case:?}: {message}", plan.name));
+            }
+        }
+    }
 }
 
 fn check(world: &mut [ShmTransport], plan: &Plan, case: Case) {

@@ -7,13 +7,16 @@
 //! |---|---|
 //! | 0..2 | magic `c0 11` |
 //! | 2 | version |
-//! | 3 | form of the elements: 0 as they are, 1 as the operator prepared them |
+//! | 3 | form of the elements: 0 as they are, 1 as the operator prepared them; 2 more if loans follow in their place, 4 more if a checksum follows them |
 //! | 4..8 | generation of the communicator |
 //! | 8..16 | operation number |
 //! | 16..20 | number of the message on its link, from 0 in each operation |
 //! | 20..24 | step of the program that it comes from: tells people where the sender was |
 //! | 24..32 | payload bytes |
 //! | 32..48 | fingerprint of the call; only in message 0 |
+//!
+//! A checksum is the CRC-32C of the payload (G. Castagnoli, S. Bräuer, M. Herrmann, 1993), four bytes after it; a message
+//! without payload has none. A header needs none: it is compared with what is due, byte for byte but for the step.
 //!
 //! The length is compared with what is due, never used. What tells whose frame it is comes first, so that a receiver
 //! knows after 32 bytes whether 16 more belong to it.
@@ -26,11 +29,14 @@ pub const HEADER_BYTES: usize = 32;
 /// Bytes of the header of message 0 of an operation on a link: the longest.
 pub const FIRST_HEADER_BYTES: usize = HEADER_BYTES + FINGERPRINT_BYTES;
 
+/// Bytes of the checksum after a payload.
+pub(crate) const CHECKSUM_BYTES: usize = 4;
+
 /// Bytes of the fingerprint of a call.
 pub const FINGERPRINT_BYTES: usize = 16;
 
 const MAGIC: [u8; 2] = [0xc0, 0x11];
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// The bytes of the step, which are not compared.
 const STEP: std::ops::Range<usize> = 20..24;
@@ -40,6 +46,10 @@ const STEP: std::ops::Range<usize> = 20..24;
 pub struct Header {
     /// Whether elements are as the operator prepared them.
     pub prepared: bool,
+    /// Whether [loans](crate::Loan) follow in place of the payload.
+    pub lent: bool,
+    /// Whether a checksum follows the payload.
+    pub checked: bool,
     /// The communicator's generation: frames of a torn-down one are strangers.
     pub generation: u32,
     /// The operation's number.
@@ -67,7 +77,7 @@ impl Header {
         let mut bytes = [0; FIRST_HEADER_BYTES];
         bytes[0..2].copy_from_slice(&MAGIC);
         bytes[2] = VERSION;
-        bytes[3] = self.prepared.into();
+        bytes[3] = self.form();
         bytes[4..8].copy_from_slice(&self.generation.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.operation.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.message.to_le_bytes());
@@ -75,6 +85,16 @@ impl Header {
         bytes[24..32].copy_from_slice(&self.payload_bytes.to_le_bytes());
         bytes[32..48].copy_from_slice(&self.fingerprint);
         bytes
+    }
+
+    fn form(&self) -> u8 {
+        u8::from(self.prepared) | u8::from(self.lent) << 1 | u8::from(self.checked) << 2
+    }
+
+    /// The header that is due if the message is lent, where that is what has arrived.
+    pub(crate) fn as_lent(&self, arrived: &[u8]) -> Option<Header> {
+        let lent = Header { lent: true, ..*self };
+        (arrived.get(3) == Some(&lent.form())).then_some(lent)
     }
 
     /// Checks what has arrived of a header against what is due. Nothing is decided before 32 bytes are there, and all
@@ -131,7 +151,7 @@ impl Header {
                 return Err(FrameFault::Call { ours: self.fingerprint, theirs: *theirs });
             }
         }
-        fault(Field::Form, first[3].into(), self.prepared.into())?;
+        fault(Field::Form, first[3].into(), self.form().into())?;
         fault(Field::PayloadBytes, long(24), self.payload_bytes)
     }
 }
@@ -172,6 +192,16 @@ pub enum FrameFault {
         ours: [u8; FINGERPRINT_BYTES],
         /// The sender's.
         theirs: [u8; FINGERPRINT_BYTES],
+    },
+    /// The payload is not what was sent.
+    #[error("a payload of {} B whose checksum is {due:08x}, and {found:08x} came of it: it was damaged on its way", Grouped(*bytes))]
+    Checksum {
+        /// Its length in bytes.
+        bytes: u64,
+        /// The sender's.
+        due: u32,
+        /// Of what came.
+        found: u32,
     },
     /// A field differs.
     #[error("{}", FieldFault { field: *field, sent: *sent, due: *due, sender_step: *sender_step, step: *step })]
@@ -215,8 +245,17 @@ impl fmt::Display for FieldFault {
                 write!(f, "message {sent} where message {due} is due: do all ranks run the same plan?")?
             }
             Field::Form => {
-                let form = |prepared| if prepared == 0 { "plain elements" } else { "prepared elements" };
-                write!(f, "{} where {} are due: do all ranks use the same operator?", form(sent), form(due))?;
+                let form = |form| match form {
+                    0 => "plain elements",
+                    1 => "prepared elements",
+                    2 | 3 => "elements in its own memory",
+                    4 | 5 => "elements with a checksum",
+                    _ => "elements of no known form",
+                };
+                write!(f, "{} where {} are due", form(sent), form(due))?;
+                if sent | due == 1 {
+                    write!(f, ": do all ranks use the same operator?")?;
+                }
             }
             Field::PayloadBytes => {
                 write!(f, "{} B where {} B are due: counts differ?", Grouped(sent), Grouped(due))?;
@@ -260,6 +299,8 @@ mod tests {
 
     const DUE: Header = Header {
         prepared: false,
+        lent: false,
+        checked: false,
         generation: 2,
         operation: 1 << 40,
         message: 5,
@@ -299,6 +340,8 @@ mod tests {
             |sent| sent.prepared = true,
             "prepared elements where plain elements are due: do all ranks use the same operator?",
         );
+        check(|sent| sent.lent = true, "elements in its own memory where plain elements are due");
+        check(|sent| sent.checked = true, "elements with a checksum where plain elements are due");
         let mut other_step = DUE;
         other_step.step = 9;
         assert_eq!(DUE.check(&sent(&other_step)), Ok(()), "steps are told, not compared");

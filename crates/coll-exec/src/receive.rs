@@ -17,10 +17,10 @@ const FOLLOWED_BYTES: usize = 128 << 10;
 
 /// A receive that has its turn.
 #[derive(Clone, Copy)]
-struct Receive {
+pub(crate) struct Receive {
     lane: u32,
     id: OpId,
-    link: u32,
+    pub(crate) link: u32,
     message: u32,
     reduces: Option<Side>,
 }
@@ -50,7 +50,7 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
                 return Ok(match self.state.inboxes.is_empty() {
                     true => {
                         let link = self.code.links[link as usize].link;
-                        Turn::Blocked(Interest { link, readable: true, writable: false })
+                        Turn::Blocked(Interest::readable(link))
                     }
                     // The link's own task reads, and wakes this one.
                     false => Turn::Parked,
@@ -67,9 +67,10 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
     }
 
     fn has_come(&self, receive: Receive) -> bool {
-        let lane = &self.state.lanes[receive.lane as usize];
+        let (lane, op) = (&self.state.lanes[receive.lane as usize], &self.code.ops[receive.id as usize]);
         lane.header_bytes == Header::size_bytes(receive.message)
-            && lane.cursor.moved == self.code.ops[receive.id as usize].bytes
+            && lane.cursor.moved == op.bytes
+            && lane.trailer_bytes == self.trailer_bytes(op, receive.link)
     }
 
     /// Takes bytes of the message from wherever they are: about `bytes_max` at most, none if there are none.
@@ -77,6 +78,9 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
     fn receive_some(&mut self, receive: Receive, bytes_max: usize) -> Result<usize, Fault> {
         if !self.state.inboxes.is_empty() {
             return self.receive_held(receive, bytes_max);
+        }
+        if self.state.lanes[receive.lane as usize].lent {
+            return self.receive_lent(receive, bytes_max);
         }
         let link = self.code.links[receive.link as usize].link;
         let (transport, mut sink) = self.sink(receive);
@@ -91,11 +95,12 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
 
     /// From the link's message slots.
     fn receive_held(&mut self, receive: Receive, bytes_max: usize) -> Result<usize, Fault> {
+        let checks = self.transport.checks(self.code.links[receive.link as usize].link);
         let inboxes = std::mem::take(&mut self.state.inboxes);
         let (_, mut sink) = self.sink(receive);
-        let come = sink.code.message_bytes(sink.lane.cursor.moved) as usize;
-        let skip = sink.lane.header_bytes + come + sink.lane.carry_bytes;
-        let taken = sink.feed(inboxes[receive.link as usize].arrived(skip), bytes_max);
+        let come = sink.code.message_bytes(sink.lane.cursor.moved) as usize + sink.lane.carry_bytes;
+        let skip = sink.lane.header_bytes + come + sink.lane.trailer_bytes;
+        let taken = sink.feed(inboxes[receive.link as usize].arrived(skip, checks), bytes_max);
         self.state.inboxes = inboxes;
         taken
     }
@@ -109,18 +114,22 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
         let (header_left, payload_left) = (sink.header_left(), sink.payload_left());
         let passes = receive.reduces.is_some() || sink.code.cast.is_some();
         let together = passes || sink.op.bytes <= SMALL_BYTES as u64;
-        let taken = if header_left == 0 && !together {
+        let taken = if header_left == 0 && payload_left > 0 && !together {
             let cursor = sink.lane.cursor;
             let segment = sink.code.segments(sink.op.target)[cursor.segment];
             let part = segment.part(cursor.offset, bytes_max);
             let got = transport.try_recv(link, sink.memory.bytes_mut(part));
             got.inspect(|&got| {
                 debug_assert!(got <= part.len, "a transport gave more than there was room for");
-                sink.lane.cursor.advance(segment.len, got.min(part.len));
+                let got = got.min(part.len);
+                sink.note_stored(part.part(0, got));
+                sink.lane.cursor.advance(segment.len, got);
             })
         } else {
-            let payload = if together { payload_left } else { 0 };
-            let wanted = header_left.saturating_add(payload).min(staging.len());
+            // What follows the header of a lent message is no payload.
+            let payload = if together && !(sink.lends && header_left > 0) { payload_left } else { 0 };
+            let trailer = if payload == payload_left { sink.trailer_left() } else { 0 };
+            let wanted = header_left.saturating_add(payload).saturating_add(trailer).min(staging.len());
             transport.try_recv(link, &mut staging[..wanted]).and_then(|got| {
                 debug_assert!(got <= wanted, "a transport gave more than there was room for");
                 sink.feed(&staging[..got.min(wanted)], usize::MAX)
@@ -132,20 +141,24 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
 
     /// The transport, and where the message goes.
     #[inline]
-    fn sink(&mut self, receive: Receive) -> (&mut T, Sink<'_, 'm, 'a>) {
+    pub(crate) fn sink(&mut self, receive: Receive) -> (&mut T, Sink<'_, 'm, 'a>) {
         let op: &BoundOp = &self.code.ops[receive.id as usize];
         let reduction = receive.reduces.map(|side| {
             let reducer = self.reducer.expect("invariant: a plan that reduces is bound with an operator");
             (reducer, self.element_bytes, side)
         });
-        let due = self.header(op, receive.message);
+        let due = self.header(op, receive.link, receive.message);
+        let link = self.code.links[receive.link as usize].link;
         let sink = Sink {
+            lends: self.code.cast.is_none()
+                && self.state.inboxes.is_empty()
+                && self.transport.lends(link).is_some(),
             code: self.code,
             memory: &mut self.memory,
             lane: &mut self.state.lanes[receive.lane as usize],
             op,
             due,
-            peer: self.code.links[receive.link as usize].link.peer,
+            peer: link.peer,
             reduction,
         };
         (&mut *self.transport, sink)
@@ -155,8 +168,9 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
     pub(crate) fn pump(&mut self, link: usize) -> Result<Turn, Fault> {
         let to = self.code.links[link].link;
         let mut turn_bytes = 0;
+        let checks = self.transport.checks(to);
         loop {
-            let room = self.state.inboxes[link].room();
+            let room = self.state.inboxes[link].room(checks);
             if room.is_empty() {
                 return Ok(Turn::Parked);
             }
@@ -165,10 +179,10 @@ impl<'m, 'a, T: Transport> Engine<'_, 'm, 'a, T> {
             }
             let got = self.transport.try_recv(to, room)?.min(room.len());
             if got == 0 {
-                return Ok(Turn::Blocked(Interest { link: to, readable: true, writable: false }));
+                return Ok(Turn::Blocked(Interest::readable(to)));
             }
             turn_bytes += got;
-            self.state.inboxes[link].fill(got);
+            self.state.inboxes[link].fill(got, checks);
             let first = self.state.links[link].received as usize;
             if let Some(&op) = self.code.links[link].receives.ops.get(first) {
                 self.state.wake(self.code, op);

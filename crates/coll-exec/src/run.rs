@@ -56,14 +56,15 @@ impl Bound {
         options: RunOptions,
     ) -> Result<(), RunError> {
         let mut running = self.begin(buffers, options)?;
-        while running.advance(transport)? == Progress::Blocked {
-            let slept = transport.wait(running.interests());
-            slept.map_err(|fault| running.fail(fault))?;
+        let ended = running.drive(transport);
+        if ended.is_err() {
+            transport.revoke();
         }
-        Ok(())
+        ended
     }
 
-    /// Begins an operation that the caller drives: `buffers` are those of the contract, in order.
+    /// Begins an operation that the caller drives: `buffers` are those of the contract, in order. If it fails or is not
+    /// driven to its end, [`Transport::revoke`] comes before anything else is done with the buffers.
     pub fn begin<'b, 'a>(
         &'b mut self,
         buffers: &'b mut [BufferMemory<'a>],
@@ -217,6 +218,14 @@ impl Bound {
 }
 
 impl Running<'_, '_> {
+    fn drive(&mut self, transport: &mut impl Transport) -> Result<(), RunError> {
+        while self.advance(transport)? == Progress::Blocked {
+            let slept = transport.wait(self.interests());
+            slept.map_err(|fault| self.fail(fault))?;
+        }
+        Ok(())
+    }
+
     /// Moves all that can be moved without waiting.
     pub fn advance(&mut self, transport: &mut impl Transport) -> Result<Progress, RunError> {
         if let Some(ended) = &self.ended {

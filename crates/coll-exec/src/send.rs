@@ -2,7 +2,7 @@
 //! elements travel as another type.
 
 use crate::code::BoundOp;
-use crate::frame::Header;
+use crate::frame::{CHECKSUM_BYTES, Header};
 use crate::run::{Engine, TURN_BYTES, Turn};
 use crate::{Fault, Interest, Transport};
 use coll_kernel::Cast;
@@ -19,13 +19,17 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         if self.state.links[link as usize].sent != message {
             return Ok(Turn::Parked);
         }
+        let state = &self.state.lanes[lane as usize];
+        if state.lent || state.header_bytes == 0 && self.may_lend(op, self.code.links[link as usize].link) {
+            return self.send_lent(lane, op, link, message);
+        }
         let mut turn_bytes = 0;
         let header_size = Header::size_bytes(message);
         loop {
             let state = &self.state.lanes[lane as usize];
             let (header_bytes, moved) = (state.header_bytes, state.cursor.moved);
             if header_bytes == header_size && moved == op.bytes {
-                return Ok(Turn::Done);
+                return self.send_checksum(lane, op, link);
             }
             // A send that follows a receive may send what has been stored so far.
             let limit =
@@ -43,10 +47,10 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
             };
             if taken == 0 {
                 let link = self.code.links[link as usize].link;
-                return Ok(Turn::Blocked(Interest { link, readable: false, writable: true }));
+                return Ok(Turn::Blocked(Interest::writable(link)));
             }
             turn_bytes += taken;
-            self.note_sent(lane, op, header_size, taken);
+            self.note_sent(lane, op, link, header_size, taken);
         }
     }
 
@@ -61,7 +65,7 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         payload_bytes: u64,
     ) -> Result<usize, Fault> {
         let state = &self.state.lanes[lane as usize];
-        let header = self.header(op, message).to_bytes();
+        let header = self.header(op, link, message).to_bytes();
         let header = &header[..Header::size_bytes(message)];
         let mut parts: [&[u8]; PARTS] = [&[]; PARTS];
         let (mut count, mut left) = (0, payload_bytes.min(usize::MAX as u64) as usize);
@@ -97,7 +101,7 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         memory_bytes: u64,
     ) -> Result<usize, Fault> {
         let state = &self.state.lanes[lane as usize];
-        let header = self.header(op, message).to_bytes();
+        let header = self.header(op, link, message).to_bytes();
         let header = &header[state.header_bytes..Header::size_bytes(message)];
         let most = CAST_BYTES / cast.wire_size_bytes() * cast.memory_size_bytes();
         let (mut left, mut filled, mut skip) =
@@ -114,11 +118,18 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         let payload = &self.staging[state.carry_bytes.min(filled)..filled];
         let taken = self.transport.try_send(self.code.links[link as usize].link, &[header, payload])?;
         debug_assert!(taken <= header.len() + payload.len(), "a transport took more than it was offered");
+        if self.transport.checks(self.code.links[link as usize].link) {
+            let gone = &payload[..taken.saturating_sub(header.len()).min(payload.len())];
+            let checksum = &mut self.state.lanes[lane as usize].checksum;
+            *checksum = crc32c::crc32c_append(*checksum, gone);
+        }
         Ok(taken.min(header.len() + payload.len()))
     }
 
     #[inline]
-    pub(crate) fn note_sent(&mut self, lane: u32, op: &BoundOp, header_size: usize, taken: usize) {
+    pub(crate) fn note_sent(&mut self, lane: u32, op: &BoundOp, link: u32, header_size: usize, taken: usize) {
+        // Of elements of another type it was taken when they were made.
+        let checked = self.code.cast.is_none() && self.trailer_bytes(op, link) > 0;
         let state = &mut self.state.lanes[lane as usize];
         let of_header = taken.min(header_size - state.header_bytes);
         state.header_bytes += of_header;
@@ -131,16 +142,46 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         while left > 0 {
             let segment = self.code.segments(op.source)[state.cursor.segment];
             let bytes = left.min(segment.len - state.cursor.offset);
+            if checked {
+                let sent = self.memory.bytes(segment.part(state.cursor.offset, bytes));
+                state.checksum = crc32c::crc32c_append(state.checksum, sent);
+            }
             state.cursor.advance(segment.len, bytes);
             left -= bytes;
         }
     }
 
+    /// Sends what follows the payload, if something does.
+    #[inline]
+    fn send_checksum(&mut self, lane: u32, op: &BoundOp, link: u32) -> Result<Turn, Fault> {
+        let trailer_bytes = self.trailer_bytes(op, link);
+        let to = self.code.links[link as usize].link;
+        let state = &mut self.state.lanes[lane as usize];
+        while state.trailer_bytes < trailer_bytes {
+            let checksum = state.checksum.to_le_bytes();
+            let taken = self.transport.try_send(to, &[&checksum[state.trailer_bytes..]])?;
+            if taken == 0 {
+                return Ok(Turn::Blocked(Interest::writable(to)));
+            }
+            state.trailer_bytes += taken;
+        }
+        Ok(Turn::Done)
+    }
+
+    /// Bytes that follow a message's payload.
+    #[inline]
+    pub(crate) fn trailer_bytes(&self, op: &BoundOp, link: u32) -> usize {
+        let checks = op.bytes > 0 && self.transport.checks(self.code.links[link as usize].link);
+        if checks { CHECKSUM_BYTES } else { 0 }
+    }
+
     /// The header of a message of this run.
     #[inline]
-    pub(crate) fn header(&self, op: &BoundOp, message: u32) -> Header {
+    pub(crate) fn header(&self, op: &BoundOp, link: u32, message: u32) -> Header {
         Header {
             prepared: self.prepared,
+            lent: false,
+            checked: self.trailer_bytes(op, link) > 0,
             generation: self.state.options.generation,
             operation: self.state.options.operation,
             message,

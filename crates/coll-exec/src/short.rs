@@ -15,7 +15,7 @@ use coll_plan::{OpId, Run};
 const OPS_MAX: usize = 64;
 
 /// Bytes of the longest message: about what two cores need to hand over the first byte they need for as many.
-const BYTES_MAX: u64 = 4 << 10;
+pub(crate) const BYTES_MAX: u64 = 4 << 10;
 
 /// A rank's operations in the order in which they are tried: sends, receives, then what is local.
 pub(crate) struct Short {
@@ -110,7 +110,8 @@ impl Short {
             let op = &self.ops[blocked.trailing_zeros() as usize];
             blocked &= blocked - 1;
             let readable = matches!(op.kind, Kind::Recv { .. });
-            state.interests.push(Interest { link: op.link, readable, writable: !readable });
+            let (link, writable) = (op.link, !readable);
+            state.interests.push(Interest { link, readable, writable, returned: false });
             let lane = code.lane_of[op.id as usize];
             state.lanes[lane as usize].at = op.id;
             state.waiting.push(lane);
@@ -157,8 +158,14 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         short.hand_over(self.code, self.state, todo);
         if let Some((op, bytes)) = sent {
             let bound = &self.code.ops[op as usize];
-            if let Kind::Send { message, .. } = bound.kind {
-                self.note_sent(self.code.lane_of[op as usize], bound, Header::size_bytes(message), bytes);
+            if let Kind::Send { link, message } = bound.kind {
+                self.note_sent(
+                    self.code.lane_of[op as usize],
+                    bound,
+                    link,
+                    Header::size_bytes(message),
+                    bytes,
+                );
             }
         }
     }
@@ -211,6 +218,9 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
 
     #[inline]
     fn short_send(&mut self, op: &ShortOp) -> Result<Step, Fault> {
+        if self.transport.checks(op.link) {
+            return Ok(Step::HandOver(0));
+        }
         let header = self.short_header(op, op.source.len).to_bytes();
         let header = &header[..Header::size_bytes(op.message)];
         let taken = self.transport.try_send(op.link, &[header, self.memory.bytes(op.source)])?;
@@ -226,6 +236,9 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
 
     #[inline]
     fn short_receive(&mut self, op: &ShortOp, reduces: Option<Side>) -> Result<Step, Fault> {
+        if self.transport.checks(op.link) {
+            return Ok(Step::HandOver(0));
+        }
         let due = self.short_header(op, op.target.len);
         let Some(come) = self.transport.peek(op.link)? else { return Ok(Step::HandOver(0)) };
         let header_bytes = Header::size_bytes(op.message);
@@ -260,6 +273,8 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
     fn short_header(&self, op: &ShortOp, payload_bytes: usize) -> Header {
         Header {
             prepared: self.prepared,
+            lent: false,
+            checked: false,
             generation: self.state.options.generation,
             operation: self.state.options.operation,
             message: op.message,

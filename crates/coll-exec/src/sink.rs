@@ -3,8 +3,8 @@
 
 use crate::Fault;
 use crate::code::{BoundOp, Code, Side};
-use crate::frame::{FIRST_HEADER_BYTES, FrameFault, Header};
-use crate::memory::Memory;
+use crate::frame::{CHECKSUM_BYTES, FIRST_HEADER_BYTES, FrameFault, Header};
+use crate::memory::{Memory, Segment};
 use crate::state::{ELEMENT_BYTES_MAX, LaneState};
 use coll_kernel::{Cast, Reducer};
 
@@ -20,6 +20,8 @@ pub(crate) struct Sink<'s, 'm, 'a> {
     /// The header that is due.
     pub(crate) due: Header,
     pub(crate) peer: u32,
+    /// Whether the message may be lent.
+    pub(crate) lends: bool,
     /// The operator, if it reduces, the bytes of its element and its side.
     pub(crate) reduction: Option<(&'s Reducer, usize, Side)>,
 }
@@ -46,8 +48,58 @@ impl Sink<'_, '_, '_> {
             0 => 0,
             left => self.feed_header(&bytes[..left.min(bytes.len())])?,
         };
+        if self.lane.lent {
+            return Ok(of_header);
+        }
         let payload = &bytes[of_header..];
         let payload = &payload[..payload.len().min(self.payload_left()).min(payload_bytes_max)];
+        self.feed_payload(payload);
+        let taken = of_header + payload.len();
+        match self.trailer_left() {
+            left if left > 0 && self.payload_left() == 0 && self.header_left() == 0 => {
+                let trailer = &bytes[taken..];
+                let trailer = &trailer[..trailer.len().min(left)];
+                self.feed_trailer(trailer)?;
+                Ok(taken + trailer.len())
+            }
+            _ => Ok(taken),
+        }
+    }
+
+    /// Bytes that follow the payload and have not come.
+    #[inline]
+    pub(crate) fn trailer_left(&self) -> usize {
+        if self.due.checked { CHECKSUM_BYTES - self.lane.trailer_bytes } else { 0 }
+    }
+
+    #[cold]
+    fn feed_trailer(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let come = self.lane.trailer_bytes;
+        self.lane.trailer[come..come + bytes.len()].copy_from_slice(bytes);
+        self.lane.trailer_bytes += bytes.len();
+        let (due, found) = (u32::from_le_bytes(self.lane.trailer), self.lane.checksum);
+        if self.trailer_left() > 0 || due == found {
+            return Ok(());
+        }
+        let fault = FrameFault::Checksum { bytes: self.due.payload_bytes, due, found };
+        Err(Fault::Frame { peer: self.peer, fault })
+    }
+
+    /// Takes payload into the checksum, if there is one, that has come to its place already.
+    #[inline]
+    pub(crate) fn note_stored(&mut self, stored: Segment) {
+        if self.due.checked {
+            let stored = self.memory.bytes(stored);
+            self.lane.checksum = crc32c::crc32c_append(self.lane.checksum, stored);
+        }
+    }
+
+    /// Takes the next bytes of the payload, of which there are not more than are left.
+    #[inline]
+    pub(crate) fn feed_payload(&mut self, payload: &[u8]) {
+        if self.due.checked {
+            self.lane.checksum = crc32c::crc32c_append(self.lane.checksum, payload);
+        }
         match (self.code.cast, self.reduction) {
             (Some(cast), _) => {
                 let size = cast.wire_size_bytes();
@@ -60,7 +112,6 @@ impl Sink<'_, '_, '_> {
             }
             (None, None) => self.store(payload),
         }
-        Ok(of_header + payload.len())
     }
 
     #[inline]
@@ -82,13 +133,15 @@ impl Sink<'_, '_, '_> {
         let come = before + bytes.len();
         held[..before].copy_from_slice(&self.lane.header[..before]);
         held[before..come].copy_from_slice(bytes);
-        self.due.check(&held[..come]).map_err(|fault| match fault {
+        let lent = if self.lends { self.due.as_lent(&held[..come]) } else { None };
+        lent.unwrap_or(self.due).check(&held[..come]).map_err(|fault| match fault {
             FrameFault::Call { ours, theirs } => Fault::Mismatch { peer: self.peer, ours, theirs },
             fault => Fault::Frame { peer: self.peer, fault },
         })?;
         self.lane.header_bytes = come;
-        if self.header_left() > 0 {
-            self.lane.header = held;
+        match self.header_left() {
+            0 => self.lane.lent = lent.is_some(),
+            _ => self.lane.header = held,
         }
         Ok(bytes.len())
     }

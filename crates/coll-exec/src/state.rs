@@ -3,8 +3,9 @@
 use crate::bind::allocate;
 use crate::code::{BoundOp, Code, Kind};
 use crate::error::BindError;
-use crate::frame::FIRST_HEADER_BYTES;
+use crate::frame::{CHECKSUM_BYTES, FIRST_HEADER_BYTES};
 use crate::inbox::Inbox;
+use crate::lend::LoanState;
 use crate::ready::Ready;
 use crate::{Interest, Link, RunOptions};
 use coll_plan::OpId;
@@ -48,6 +49,13 @@ pub(crate) struct LaneState {
     /// The header as far as it has come; a sender makes its own.
     pub(crate) header: [u8; FIRST_HEADER_BYTES],
     pub(crate) header_bytes: usize,
+    /// Whether the message is lent, and the loan of it that is under way.
+    pub(crate) lent: bool,
+    pub(crate) loan: LoanState,
+    /// The checksum of the payload up to here, and how much of what follows the payload has gone or come.
+    pub(crate) checksum: u32,
+    pub(crate) trailer_bytes: usize,
+    pub(crate) trailer: [u8; CHECKSUM_BYTES],
     /// The first bytes of an element whose last bytes have not come. Of a sender that makes other elements, only how many
     /// have gone.
     pub(crate) carry: [u8; ELEMENT_BYTES_MAX],
@@ -73,7 +81,8 @@ pub(crate) struct LinkState {
 }
 
 /// Where no interest has been noted yet.
-const NOTHING: Interest = Interest { link: Link { peer: 0, channel: 0 }, readable: false, writable: false };
+const NOTHING: Interest =
+    Interest { link: Link { peer: 0, channel: 0 }, readable: false, writable: false, returned: false };
 
 impl State {
     pub(crate) fn new(code: &Code, slots: u32) -> Result<State, BindError> {
@@ -249,6 +258,11 @@ impl LaneState {
             cursor: Cursor::default(),
             header: [0; FIRST_HEADER_BYTES],
             header_bytes: 0,
+            lent: false,
+            loan: LoanState::none(),
+            checksum: 0,
+            trailer_bytes: 0,
+            trailer: [0; CHECKSUM_BYTES],
             carry: [0; ELEMENT_BYTES_MAX],
             carry_bytes: 0,
         }
@@ -260,6 +274,10 @@ impl LaneState {
         self.at = op;
         self.cursor = Cursor::default();
         self.header_bytes = 0;
+        self.lent = false;
+        self.loan.clear();
+        self.checksum = 0;
+        self.trailer_bytes = 0;
         self.carry_bytes = 0;
     }
 }

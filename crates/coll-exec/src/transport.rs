@@ -20,6 +20,66 @@ pub struct Interest {
     pub readable: bool,
     /// Wake when bytes can be written.
     pub writable: bool,
+    /// Wake when all that was lent on the link has been given back.
+    pub returned: bool,
+}
+
+impl Interest {
+    /// In bytes that can be read.
+    pub fn readable(link: Link) -> Interest {
+        Interest { link, readable: true, writable: false, returned: false }
+    }
+
+    /// In room for bytes.
+    pub fn writable(link: Link) -> Interest {
+        Interest { link, readable: false, writable: true, returned: false }
+    }
+
+    /// In the return of what was lent.
+    pub fn returned(link: Link) -> Interest {
+        Interest { link, readable: false, writable: false, returned: true }
+    }
+}
+
+/// Bytes of a [`Loan`] on the wire.
+pub const LOAN_BYTES: usize = 32;
+
+/// A part of a message that the receiver reads in the sender's memory, in place of its bytes.
+///
+/// | bytes | little-endian |
+/// |---|---|
+/// | 0..8 | the memory's number, which no other memory of the sender has or had |
+/// | 8..16 | what the transport finds it by |
+/// | 16..24 | where the part starts |
+/// | 24..32 | how long it is: more than nothing, and no more than the message lacks |
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Loan {
+    /// The memory's number.
+    pub memory: u64,
+    /// What the transport finds it by.
+    pub handle: u64,
+    /// Where the part starts, in bytes.
+    pub offset: u64,
+    /// How long it is, in bytes.
+    pub bytes: u64,
+}
+
+impl Loan {
+    /// As it goes over the wire.
+    pub fn to_bytes(&self) -> [u8; LOAN_BYTES] {
+        let words = [self.memory, self.handle, self.offset, self.bytes];
+        let mut bytes = [0; LOAN_BYTES];
+        let (places, _) = bytes.as_chunks_mut::<8>();
+        places.iter_mut().zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
+        bytes
+    }
+
+    /// Of bytes that anybody may have sent.
+    pub fn from_bytes(bytes: &[u8; LOAN_BYTES]) -> Loan {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |at: usize| u64::from_le_bytes(words[at]);
+        Loan { memory: word(0), handle: word(1), offset: word(2), bytes: word(3) }
+    }
 }
 
 /// Why an operation cannot go on. The executor adds rank, operation, step and source line.
@@ -150,6 +210,65 @@ pub trait Transport {
     fn consume(&mut self, link: Link, bytes: usize) {
         let _ = (link, bytes);
     }
+
+    /// Whether payloads on a link carry a checksum; equal on both ends.
+    #[inline]
+    fn checks(&self, link: Link) -> bool {
+        let _ = link;
+        false
+    }
+
+    /// From how many bytes on it is worth it to lend a message on a link: the receiver reads it where it lies, and says when
+    /// it has done so. Nothing if it cannot be done; what holds on one end holds on the other.
+    #[inline]
+    fn lends(&self, link: Link) -> Option<u64> {
+        let _ = link;
+        None
+    }
+
+    /// Makes a part of a message ready to be read in place by the other end of a link. Nothing if these bytes do not lie
+    /// where the peer can read them.
+    #[inline]
+    fn lend(&mut self, link: Link, bytes: &[u8]) -> Option<Loan> {
+        let _ = (link, bytes);
+        None
+    }
+
+    /// Notes that a message has been lent whole.
+    #[inline]
+    fn lent(&mut self, link: Link) {
+        let _ = link;
+    }
+
+    /// Whether the peer has read every message that was lent on a link. Until then what was lent must stay as it is.
+    #[inline]
+    fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
+        let _ = link;
+        Ok(true)
+    }
+
+    /// Shows what a peer lends.
+    #[inline]
+    fn borrow(&mut self, link: Link, loan: &Loan) -> Result<&[u8], Fault> {
+        let _ = loan;
+        Err(Fault::NoLink { peer: link.peer, channel: link.channel })
+    }
+
+    /// Asked after a part has been read: an error if the peer has given up meanwhile, so that its memory may have changed.
+    #[inline]
+    fn still_lent(&mut self, link: Link, loan: &Loan) -> Result<(), Fault> {
+        let _ = (link, loan);
+        Ok(())
+    }
+
+    /// Says that a message that was lent here has been read whole.
+    #[inline]
+    fn give_back(&mut self, link: Link) {
+        let _ = link;
+    }
+
+    /// An operation has failed: what it has lent may change from here on. The peers must find that out before they use it.
+    fn revoke(&mut self) {}
 
     /// An operation ends here: what it has sent must reach the peers even if this rank does not call again.
     #[inline]

@@ -2,8 +2,9 @@
 //! pieces every message falls. What goes wrong once goes wrong again with the same seed.
 //!
 //! Links hold few bytes (one, if asked to), reads and writes are cut at random, and a rank can be made to die after a
-//! number of messages. A world in which nobody can go on ends with an error on every rank that says who waits for what.
+//! number of messages, or a [`Mishap`] can befall a message. A world in which nobody can go on ends with an error on every rank that says who waits for what.
 
+mod mishap;
 mod random;
 mod wires;
 
@@ -12,6 +13,7 @@ use crate::frame::FINGERPRINT_BYTES;
 use crate::memory::BufferMemory;
 use crate::run::{Progress, RunOptions};
 use crate::{Fault, RunError};
+pub use mishap::Mishap;
 use random::Random;
 use std::ops::Range;
 use wires::{Port, Wires};
@@ -64,9 +66,28 @@ impl World {
         self
     }
 
+    /// Gives payloads checksums.
+    pub fn checksums(mut self) -> World {
+        self.wires.checks = true;
+        self
+    }
+
+    /// Lends messages of so many bytes and more, as far as an executor lends any.
+    pub fn lend_bytes(mut self, bytes: u64) -> World {
+        self.wires.lend_bytes = Some(bytes);
+        self
+    }
+
     /// Makes a rank die once it has sent so many messages of an operation; 0 is at once.
     pub fn drop_rank(mut self, rank: u32, after_messages: u64) -> World {
         self.deaths.push((rank, after_messages));
+        self
+    }
+
+    /// Has something befall a message that a rank sends: its `number`th, from 0, over all links and operations. Not where
+    /// messages are lent.
+    pub fn mishap(mut self, rank: u32, number: u64, mishap: Mishap) -> World {
+        self.wires.fates.expect(rank, number, mishap);
         self
     }
 
@@ -92,6 +113,8 @@ impl World {
             if let Some(at) = self.random.index(able.len()) {
                 let rank = able[at];
                 self.turn(&mut bounds[rank], &mut buffers[rank], &mut stands[rank], &operations);
+            } else if self.wires.release() {
+                // What was held back has come.
             } else if stands.iter().all(|stand| matches!(stand, Stand::Ended(_))) {
                 break;
             } else {

@@ -124,6 +124,48 @@ fn message_slots_let_both_send_first() {
     }
 }
 
+/// Ranks read in each other's memory, in reductions, copies, chains and with elements that are cut anywhere.
+#[test]
+fn messages_that_are_lent() {
+    let exchanged: Vec<u64> = (0..9).map(|pair| [0, 3000, 1101][pair % 3] * pair as u64).collect();
+    let cases: [(Plan, Vec<u64>); 7] = [
+        (library::ring(3), vec![9000]),
+        (library::exchange(), vec![5000]),
+        (library::chain(3, 2), vec![5000]),
+        (library::reduce_chain(4), vec![2100]),
+        (library::scan_chain(3), vec![3001]),
+        (library::all_gather(3), vec![3000, 0, 2222]),
+        (library::all_to_all(3), exchanged),
+    ];
+    for (plan, counts) in &cases {
+        for seed in 0..6 {
+            for in_place in [false, true] {
+                let call = Call { plan, dtype: DType::F64, op: RedOp::Sum, counts, in_place };
+                let world = || World::new(seed).lend_bytes(1 + 7000 * (seed % 3));
+                let rounds = if in_place { 1 } else { 3 };
+                call.check(world().link_bytes(20), rounds);
+                call.check(world(), rounds);
+            }
+        }
+    }
+}
+
+/// Payloads with checksums, cut anywhere, with message slots and without.
+#[test]
+fn messages_with_checksums() {
+    for count in [0, 1, 7, 3000] {
+        let plans = [library::ring(3), library::chain(3, 2), library::scan_chain(3), library::eager(3)];
+        for (plan, dtype) in plans.iter().zip([DType::F16, DType::I64, DType::F64, DType::I32]) {
+            for in_place in [false, true] {
+                let rounds = if in_place { 1 } else { 2 };
+                let call = Call { plan, dtype, op: RedOp::Sum, counts: &[count], in_place };
+                call.check(World::new(count).checksums().link_bytes(3), rounds);
+                call.check(World::new(count).checksums(), rounds);
+            }
+        }
+    }
+}
+
 #[test]
 fn large_messages_take_many_turns() {
     let plan = library::ring(3);

@@ -43,6 +43,23 @@ fn a_rank_that_dies_is_named_by_every_rank_that_waits() {
     }
 }
 
+/// Whoever waits until what it has lent is given back, or for more of what is lent to it, hears of a death too.
+#[test]
+fn a_rank_that_dies_is_named_where_messages_are_lent() {
+    let plan = library::ring(4);
+    for seed in 0..20 {
+        for messages in 0..6 {
+            let world = World::new(seed).link_bytes(40).lend_bytes(1).drop_rank(2, messages);
+            let ends = call(&plan, &[8000]).ends(world);
+            for (rank, end) in ends.iter().enumerate().filter(|(_, end)| end.is_err()) {
+                let error = end.as_ref().unwrap_err();
+                assert!(error.to_string().contains("rank 2"), "seed {seed}, rank {rank}: {error}");
+            }
+            assert!(ends[2].is_err() && ends[3].is_err(), "seed {seed}, {messages} messages");
+        }
+    }
+}
+
 #[test]
 fn the_same_seed_ends_in_the_same_words() {
     let plan = library::ring(4);

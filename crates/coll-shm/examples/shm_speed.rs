@@ -232,13 +232,13 @@ fn meet(transport: &mut ShmTransport, meeting: &[Link]) {
 
 fn say(transport: &mut ShmTransport, link: Link) {
     while transport.try_send(link, &[&[1]]).expect("the peer is there") == 0 {
-        transport.wait(&[Interest { link, readable: false, writable: true }]).expect("the peer is there");
+        transport.wait(&[Interest::writable(link)]).expect("the peer is there");
     }
 }
 
 fn hear(transport: &mut ShmTransport, link: Link) {
     while transport.try_recv(link, &mut [0]).expect("the peer is there") == 0 {
-        transport.wait(&[Interest { link, readable: true, writable: false }]).expect("the peer is there");
+        transport.wait(&[Interest::readable(link)]).expect("the peer is there");
     }
 }
 

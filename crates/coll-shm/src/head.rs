@@ -18,6 +18,7 @@ pub(crate) type Token = [u8; 16];
 const TOKEN_AT: usize = 0;
 const ASLEEP_AT: usize = 64;
 const STATE_AT: usize = 128;
+const REVOKED_AT: usize = 192;
 
 /// Whether a rank is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,18 @@ impl Head {
             Presence::Dropped => 2,
         };
         let _ = self.block.half(STATE_AT).compare_exchange(0, value, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Says that what the rank has lent is not to be used from here on.
+    pub(crate) fn revoke(&self) {
+        self.block.half(REVOKED_AT).store(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether it has said so.
+    #[inline]
+    pub(crate) fn has_revoked(&self) -> bool {
+        self.block.half(REVOKED_AT).load(Ordering::SeqCst) != 0
     }
 
     /// Sleeps until it is woken or for `limit`, unless `ready` says that there is something to do.

@@ -47,8 +47,16 @@ impl Block {
 
     /// A part of a file, which must be sealed against shrinking below its end.
     pub(crate) fn mapped(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Block> {
+        Block::map(file, offset, len, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// The start of such a file, not to be written to: numbers in it are only ever loaded.
+    pub(crate) fn mapped_to_read(file: BorrowedFd<'_>, len: usize) -> io::Result<Block> {
+        Block::map(file, 0, len, ProtFlags::READ)
+    }
+
+    fn map(file: BorrowedFd<'_>, offset: u64, len: usize, protection: ProtFlags) -> io::Result<Block> {
         layout(len)?;
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the system chooses the address, so that no other memory is touched.
         let base = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, offset)?

@@ -25,19 +25,22 @@ const LINK: &str = "/memfd:coll-shm";
 pub type Exchange<'a> = &'a mut dyn FnMut(Vec<u8>) -> Result<Vec<Vec<u8>>, Fault>;
 
 /// The version of what ranks tell each other and of what lies in shared memory.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Meets the ranks of this machine: every rank of the world calls it, and `exchange` twice with it. Ranks that cannot be
 /// reached are told by [`ShmTransport::unreached`]; only a failed exchange is an error.
 pub fn join(rank: u32, world: u32, exchange: Exchange<'_>, options: &Options) -> Result<ShmTransport, Fault> {
-    let own = Segment::create(world, options.ring_bytes(world));
+    let own = Segment::create(world, options.ring_bytes(world), &options.host);
     let blob = own.as_ref().map_or(Vec::new(), |(_, told)| told.to_bytes());
     let blobs = exchange(blob)?;
     let mut peers: Vec<Option<Segment>> = (0..world).map(|_| None).collect();
+    let mut neighbours = 1;
     if let Ok((_, told)) = &own {
         for peer in (0..world).filter(|&peer| peer != rank) {
             let theirs = blobs.get(peer as usize).and_then(|blob| Told::from_bytes(blob));
             let theirs = theirs.filter(|theirs| theirs.boot == told.boot && !told.boot.is_empty());
+            neighbours += u32::from(theirs.is_some());
+            let theirs = theirs.filter(|theirs| theirs.host == told.host);
             peers[peer as usize] = theirs.and_then(|theirs| Segment::open(&theirs, world).ok());
         }
     }
@@ -50,14 +53,13 @@ pub fn join(rank: u32, world: u32, exchange: Exchange<'_>, options: &Options) ->
             *segment = None;
         }
     }
-    let ranks = 1 + peers.iter().flatten().count();
     let head = match &own {
         Ok((segment, _)) => segment.head.clone(),
         // Nobody reaches this rank, and its head serves itself alone.
         Err(_) => Head::private().map_err(|error| lost(rank, &error))?,
     };
     let machine = Machine { own: own.ok().map(|(segment, _)| segment), peers };
-    Ok(ShmTransport::new(rank, world, Home::Machine(machine), head, options.waiting(ranks)))
+    Ok(ShmTransport::new(rank, world, Home::Machine(machine), head, neighbours, options))
 }
 
 fn lost(peer: u32, error: &io::Error) -> Fault {
@@ -78,11 +80,18 @@ struct Segment {
     ring_bytes: usize,
     /// A handle to another rank's process.
     process: Option<OwnedFd>,
+    pid: u32,
 }
 
 impl Machine {
     pub(crate) fn reaches(&self, peer: u32) -> bool {
         self.peer(peer).is_some()
+    }
+
+    /// The process of a peer.
+    #[inline]
+    pub(crate) fn pid(&self, peer: u32) -> Option<u32> {
+        self.peer(peer).map(|segment| segment.pid)
     }
 
     /// Whether a peer's process is gone.
@@ -110,7 +119,7 @@ impl Machine {
 
 impl Segment {
     /// This rank's own file, and what to tell of it.
-    fn create(world: u32, ring_bytes: usize) -> io::Result<(Segment, Told)> {
+    fn create(world: u32, ring_bytes: usize, host: &str) -> io::Result<(Segment, Told)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create(NAME, flags)?;
         rustix::fs::ftruncate(&file, file_bytes(world, ring_bytes))?;
@@ -121,12 +130,13 @@ impl Segment {
         head.set_token(token);
         let told = Told {
             boot: fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned(),
+            host: host.to_owned(),
             pid: std::process::id(),
             fd: file.as_raw_fd() as u32,
             token,
             ring_bytes: ring_bytes as u64,
         };
-        Ok((Segment { file, head, world, ring_bytes, process: None }, told))
+        Ok((Segment { file, head, world, ring_bytes, process: None, pid: told.pid }, told))
     }
 
     /// A peer's file, if it is what the peer says.
@@ -155,7 +165,7 @@ impl Segment {
         }
         let pid = i32::try_from(told.pid).ok().and_then(Pid::from_raw);
         let process = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        Ok(Segment { file, head, world, ring_bytes, process })
+        Ok(Segment { file, head, world, ring_bytes, process, pid: told.pid })
     }
 
     /// The ring in this file that a rank writes.
@@ -178,6 +188,8 @@ fn file_bytes(world: u32, ring_bytes: usize) -> u64 {
 struct Told {
     /// The machine's boot: two machines never have the same.
     boot: String,
+    /// What the rank was told to call its machine.
+    host: String,
     pid: u32,
     fd: u32,
     token: Token,
@@ -192,6 +204,8 @@ impl Told {
         bytes.extend(self.ring_bytes.to_le_bytes());
         bytes.extend(self.token);
         bytes.extend(self.boot.as_bytes());
+        bytes.push(b'\n');
+        bytes.extend(self.host.as_bytes());
         bytes
     }
 
@@ -201,10 +215,12 @@ impl Told {
         let (pid, rest) = rest.split_first_chunk()?;
         let (fd, rest) = rest.split_first_chunk()?;
         let (ring_bytes, rest) = rest.split_first_chunk()?;
-        let (token, boot) = rest.split_first_chunk()?;
+        let (token, names) = rest.split_first_chunk()?;
         (u32::from_le_bytes(*version) == VERSION).then_some(())?;
+        let (boot, host) = std::str::from_utf8(names).ok()?.split_once('\n')?;
         Some(Told {
-            boot: String::from_utf8(boot.to_vec()).ok()?,
+            boot: boot.to_owned(),
+            host: host.to_owned(),
             pid: u32::from_le_bytes(*pid),
             fd: u32::from_le_bytes(*fd),
             token: *token,
@@ -218,7 +234,7 @@ mod tests {
     use super::*;
 
     fn segment() -> (Segment, Told) {
-        Segment::create(2, 16 << 10).unwrap()
+        Segment::create(2, 16 << 10, "").unwrap()
     }
 
     #[test]

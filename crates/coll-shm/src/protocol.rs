@@ -120,6 +120,10 @@ impl<S: Shared> Writer<S> {
         Writer { shared, written: Taken::default(), taken: Taken::default(), pace: Pace::new() }
     }
 
+    pub(crate) fn shared(&self) -> &S {
+        &self.shared
+    }
+
     /// Takes bytes, `parts` one after the other, as one packet. Returns how many: 0 if there is no room.
     #[inline]
     pub(crate) fn write(&mut self, parts: &[&[u8]]) -> Result<usize, Damage> {
@@ -229,6 +233,10 @@ impl<S: Shared> Writer<S> {
 impl<S: Shared> Reader<S> {
     pub(crate) fn new(shared: S) -> Reader<S> {
         Reader { shared, taken: Taken::default(), open: Open::default() }
+    }
+
+    pub(crate) fn shared(&self) -> &S {
+        &self.shared
     }
 
     /// What has come and is not consumed, as far as it lies together; nothing if nothing has.

@@ -3,6 +3,8 @@
 //! | bytes | |
 //! |---|---|
 //! | 0..16 | how far the reader is: packets, position |
+//! | 64..72 | how many messages that were lent the reader has read whole |
+//! | 72..80 | how many pieces of such messages it has read |
 //! | 4096..8192 | cells |
 //! | 8192.. | the second ring |
 //!
@@ -16,6 +18,8 @@ use crate::protocol::{CELL_BYTES, CELLS, Shared, Taken};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+const RETURNED_AT: usize = 64;
+const PIECES_AT: usize = 72;
 const CELLS_AT: usize = PAGE_BYTES;
 const LONG_AT: usize = CELLS_AT + CELLS * LINE_BYTES;
 const LINE_BYTES: usize = 64;
@@ -38,6 +42,29 @@ impl Ring {
     pub(crate) fn new(block: Arc<Block>, long_bytes: usize) -> Ring {
         assert!(long_bytes.is_power_of_two() && block.len() >= Ring::block_bytes(long_bytes));
         Ring { block, long_bytes }
+    }
+
+    /// How many messages that were lent the reader has read; after that they may be overwritten.
+    #[inline]
+    pub(crate) fn returned(&self) -> u64 {
+        self.block.word(RETURNED_AT).load(Ordering::Acquire)
+    }
+
+    /// Tells the writer so; what was read before is read.
+    #[inline]
+    pub(crate) fn set_returned(&self, messages: u64) {
+        self.block.word(RETURNED_AT).store(messages, Ordering::Release);
+    }
+
+    /// How many pieces of messages that were lent the reader has read: that it comes on.
+    #[inline]
+    pub(crate) fn pieces(&self) -> u64 {
+        self.block.word(PIECES_AT).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_pieces(&self, pieces: u64) {
+        self.block.word(PIECES_AT).store(pieces, Ordering::Relaxed);
     }
 
     /// The memory it lies in.

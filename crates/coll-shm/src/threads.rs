@@ -21,14 +21,14 @@ pub fn world_with(ranks: u32, options: &Options) -> io::Result<Vec<ShmTransport>
     let threads = Arc::new(Threads {
         heads: (0..ranks).map(|_| Head::private()).collect::<io::Result<_>>()?,
         ring_bytes: options.ring_bytes(ranks),
+        ranks_per_host: options.ranks_per_host.unwrap_or(ranks).max(1),
         rings: Mutex::default(),
         failed: AtomicBool::new(false),
         fault: Mutex::default(),
     });
-    let waiting = options.waiting(ranks as usize);
     let rank = |rank: u32| {
         let home = Home::Threads(threads.clone());
-        ShmTransport::new(rank, ranks, home, threads.heads[rank as usize].clone(), waiting)
+        ShmTransport::new(rank, ranks, home, threads.heads[rank as usize].clone(), ranks, options)
     };
     Ok((0..ranks).map(rank).collect())
 }
@@ -37,6 +37,7 @@ pub fn world_with(ranks: u32, options: &Options) -> io::Result<Vec<ShmTransport>
 pub(crate) struct Threads {
     heads: Vec<Head>,
     ring_bytes: usize,
+    ranks_per_host: u32,
     /// By sender, receiver and channel.
     rings: Mutex<BTreeMap<(u32, u32, u32), Arc<Block>>>,
     failed: AtomicBool,
@@ -50,6 +51,11 @@ impl Threads {
         let outward = self.ring(rank, link.peer, link.channel)?;
         let inward = self.ring(link.peer, rank, link.channel)?;
         Ok((outward, inward, self.heads[link.peer as usize].clone()))
+    }
+
+    pub(crate) fn reaches(&self, rank: u32, peer: u32) -> bool {
+        let is_rank = (peer as usize) < self.heads.len() && peer != rank;
+        is_rank && peer / self.ranks_per_host == rank / self.ranks_per_host
     }
 
     fn ring(&self, from: u32, to: u32, channel: u32) -> io::Result<Ring> {

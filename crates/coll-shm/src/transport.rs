@@ -1,12 +1,13 @@
 //! One rank's links through shared memory.
 
+use crate::arena::{Borrower, Lender};
 use crate::head::{Head, Presence};
-use crate::options::Waiting;
+use crate::options::{Options, Waiting};
 use crate::processes::Machine;
 use crate::protocol::{Damage, Reader, Writer};
 use crate::ring::Ring;
 use crate::threads::Threads;
-use coll_exec::{Fault, Interest, Link, Transport};
+use coll_exec::{Fault, Interest, Link, Loan, Transport};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
@@ -16,6 +17,9 @@ const SLICE: Duration = Duration::from_millis(50);
 
 /// How often a rank lets others run before it asks whether all is well.
 const YIELDS: u32 = 16;
+
+/// Once in so many operations a rank lets go of peers' memory that these have let go of.
+const FORGET_EVERY: u64 = 256;
 
 /// Writes of this size and more look at once whether the reader sleeps: it has something to do meanwhile.
 const LARGE_BYTES: usize = 4 << 10;
@@ -43,6 +47,8 @@ pub struct ShmTransport {
     channels: u32,
     head: Head,
     waiting: Waiting,
+    /// Ranks on this machine, this one included, whether or not it shares memory with them.
+    neighbours: u32,
     watch: Option<Arc<dyn Watch>>,
     limit: Duration,
     /// Whether anything moved since this rank last slept or yielded.
@@ -51,6 +57,11 @@ pub struct ShmTransport {
     idle_since: Option<Instant>,
     /// Ports on which something moved since their peers' sleep was looked at.
     touched: Vec<u32>,
+    lender: Lender,
+    lend_bytes: u64,
+    borrower: Borrower,
+    /// Operations that have begun.
+    begun: u64,
 }
 
 /// Where rings come from.
@@ -66,13 +77,27 @@ struct Port {
     reader: Reader<Ring>,
     peer: Head,
     touched: bool,
+    /// Messages that this rank has lent, and those of the peer that it has given back.
+    lent: u64,
+    given_back: u64,
+    /// Pieces of what was lent that the peer had read when this rank last looked, and those that this rank has read.
+    seen: u64,
+    pieces: u64,
 }
 
 /// No link.
 const NONE: u32 = u32::MAX;
 
 impl ShmTransport {
-    pub(crate) fn new(rank: u32, world: u32, home: Home, head: Head, waiting: Waiting) -> ShmTransport {
+    /// `neighbours` ranks are on this machine.
+    pub(crate) fn new(
+        rank: u32,
+        world: u32,
+        home: Home,
+        head: Head,
+        neighbours: u32,
+        options: &Options,
+    ) -> ShmTransport {
         ShmTransport {
             rank,
             world,
@@ -81,12 +106,17 @@ impl ShmTransport {
             table: Vec::new(),
             channels: 0,
             head,
-            waiting,
+            waiting: options.waiting(neighbours as usize),
+            neighbours,
             watch: None,
             limit: Duration::from_secs(60),
             moved: false,
             idle_since: None,
             touched: Vec::new(),
+            lender: Lender::default(),
+            lend_bytes: options.lend_bytes(),
+            borrower: Borrower::default(),
+            begun: 0,
         }
     }
 
@@ -103,9 +133,14 @@ impl ShmTransport {
     /// Whether a rank can be reached through shared memory.
     pub fn reaches(&self, peer: u32) -> bool {
         match &self.home {
-            Home::Threads(_) => peer < self.world && peer != self.rank,
+            Home::Threads(threads) => threads.reaches(self.rank, peer),
             Home::Machine(machine) => machine.reaches(peer),
         }
+    }
+
+    /// Ranks that share this machine's cores, this one included, whether or not it shares memory with them.
+    pub fn neighbours(&self) -> u32 {
+        self.neighbours
     }
 
     /// The other ranks that cannot be reached this way, ascending. If a rank is among these for another one, so is the
@@ -143,6 +178,10 @@ impl ShmTransport {
             reader: Reader::new(inward),
             peer: head,
             touched: false,
+            lent: 0,
+            given_back: 0,
+            seen: 0,
+            pieces: 0,
         });
         if channel >= self.channels {
             self.channels = channel + 1;
@@ -165,6 +204,10 @@ impl ShmTransport {
     pub fn begin(&mut self, limit: Duration) {
         self.limit = limit;
         self.moved = true;
+        self.begun += 1;
+        if self.begun.is_multiple_of(FORGET_EVERY) {
+            self.borrower.forget();
+        }
     }
 
     /// Whether one of the links may do what is asked of it now, without waiting. A link with news of a fault may.
@@ -175,6 +218,16 @@ impl ShmTransport {
             self.check(interests)?;
         }
         Ok(ready)
+    }
+
+    /// Whether the peer has read more of what was lent on a link since this was last asked: as long as it does, something
+    /// moves, however long the message is.
+    pub fn has_read_on(&mut self, link: Link) -> bool {
+        let Ok(port) = self.port(link) else { return false };
+        let pieces = port.writer.shared().pieces();
+        let more = std::mem::replace(&mut port.seen, pieces) != pieces;
+        self.moved |= more;
+        more
     }
 
     /// Gives up. Ranks that are threads of this process hear the first reason that any of them gave; processes see that
@@ -235,6 +288,7 @@ impl ShmTransport {
             let port = self.port(interest.link)?;
             if interest.readable && port.reader.is_readable()
                 || interest.writable && port.writer.is_writable()
+                || interest.returned && port.writer.shared().returned() == port.lent
             {
                 return Ok(true);
             }
@@ -299,7 +353,7 @@ impl ShmTransport {
         if std::mem::take(&mut self.moved) || self.idle_since.is_none() {
             self.idle_since = Some(began);
         }
-        let idle_since = self.idle_since.unwrap_or(began);
+        let mut idle_since = self.idle_since.unwrap_or(began);
         let mut now = began;
         loop {
             let yields = now - began < self.waiting.yielding;
@@ -309,6 +363,10 @@ impl ShmTransport {
                     return Ok(true);
                 }
                 self.check(interests)?;
+            }
+            if interests.iter().any(|interest| interest.returned && self.has_read_on(interest.link)) {
+                idle_since = now;
+                self.idle_since = Some(now);
             }
             let left = self.limit.saturating_sub(now - idle_since);
             if left.is_zero() {
@@ -389,6 +447,78 @@ impl Transport for ShmTransport {
         } else {
             self.moved = true;
         }
+    }
+
+    #[inline]
+    fn lends(&self, _: Link) -> Option<u64> {
+        Some(self.lend_bytes)
+    }
+
+    #[inline]
+    fn lend(&mut self, _: Link, bytes: &[u8]) -> Option<Loan> {
+        self.lender.find(bytes)
+    }
+
+    #[inline]
+    fn lent(&mut self, link: Link) {
+        if let Ok(port) = self.port(link) {
+            port.lent += 1;
+        }
+        // The reader has something to do, and this rank nothing before it has done it.
+        self.flush();
+    }
+
+    #[inline]
+    fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
+        let port = self.port(link)?;
+        let (returned, lent) = (port.writer.shared().returned(), port.lent);
+        if returned > lent {
+            let detail = format!("{returned} messages are given back, of {lent} lent");
+            return Err(Fault::Damaged { peer: link.peer, detail });
+        }
+        self.moved |= returned == lent;
+        Ok(returned == lent)
+    }
+
+    #[inline]
+    fn borrow(&mut self, link: Link, loan: &Loan) -> Result<&[u8], Fault> {
+        self.moved = true;
+        let pid = match &self.home {
+            Home::Threads(_) => std::process::id(),
+            Home::Machine(machine) => machine.pid(link.peer).unwrap_or(0),
+        };
+        let piece = self.borrower.piece(link.peer, pid, loan);
+        piece.map_err(|detail| Fault::Damaged { peer: link.peer, detail })
+    }
+
+    #[inline]
+    fn still_lent(&mut self, link: Link, loan: &Loan) -> Result<(), Fault> {
+        // After what was read.
+        fence(Ordering::SeqCst);
+        let peer = link.peer;
+        let port = self.port(link)?;
+        port.pieces += 1;
+        port.reader.shared().set_pieces(port.pieces);
+        let revoked = port.peer.has_revoked();
+        if revoked || self.borrower.is_gone(peer, loan) {
+            let detail = "it gave up while its memory was being read".to_owned();
+            return Err(self.fault().unwrap_or(Fault::PeerLost { peer, detail }));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn give_back(&mut self, link: Link) {
+        if let Ok(port) = self.port(link) {
+            port.given_back += 1;
+            port.reader.shared().set_returned(port.given_back);
+            self.touch(link);
+            self.flush();
+        }
+    }
+
+    fn revoke(&mut self) {
+        self.head.revoke();
     }
 
     #[inline]

@@ -92,7 +92,7 @@ fn read(from: &mut impl Read) -> Vec<u8> {
 }
 
 fn readable(link: Link) -> [Interest; 1] {
-    [Interest { link, readable: true, writable: false }]
+    [Interest::readable(link)]
 }
 
 fn send(transport: &mut ShmTransport, link: Link, mut bytes: &[u8]) {
@@ -100,7 +100,7 @@ fn send(transport: &mut ShmTransport, link: Link, mut bytes: &[u8]) {
         let taken = transport.try_send(link, &[bytes]).unwrap();
         bytes = &bytes[taken..];
         if taken == 0 {
-            transport.wait(&[Interest { link, readable: false, writable: true }]).unwrap();
+            transport.wait(&[Interest::writable(link)]).unwrap();
         }
     }
     transport.flush();

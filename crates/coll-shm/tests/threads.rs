@@ -4,7 +4,7 @@
 #![allow(clippy::print_stderr)]
 
 use coll_exec::{Fault, Interest, Link, Transport};
-use coll_shm::{Options, ShmTransport, Waiting, Watch, threads};
+use coll_shm::{Memory, Options, ShmTransport, Waiting, Watch, threads};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,16 +14,16 @@ fn link(peer: u32) -> Link {
 }
 
 fn readable(peer: u32) -> [Interest; 1] {
-    [Interest { link: link(peer), readable: true, writable: false }]
+    [Interest::readable(link(peer))]
 }
 
 fn writable(peer: u32) -> [Interest; 1] {
-    [Interest { link: link(peer), readable: false, writable: true }]
+    [Interest::writable(link(peer))]
 }
 
 /// Two connected ranks with the smallest rings there are.
 fn pair(waiting: Option<Waiting>) -> [ShmTransport; 2] {
-    let options = Options { ring_bytes: Some(0), waiting };
+    let options = Options { ring_bytes: Some(0), waiting, ..Options::default() };
     let mut world = threads::world_with(2, &options).unwrap();
     for (rank, transport) in (0..).zip(&mut world) {
         transport.connect([link(1 - rank)]).unwrap();
@@ -245,4 +245,50 @@ fn looking_without_waiting_tells_what_is_ready_and_what_is_lost() {
     assert_eq!(looks.poll_ready(&writable(1)), Ok(true));
     drop(peer);
     assert!(matches!(looks.poll_ready(&readable(1)), Err(Fault::PeerLost { peer: 1, .. })));
+}
+
+/// A message that is lent may take longer to read than the time limit, as long as its reader comes on.
+#[test]
+fn who_lends_waits_as_long_as_the_reader_comes_on() {
+    const LIMIT: Duration = Duration::from_millis(400);
+    let [mut lender, mut reader] = pair(None);
+    lender.begin(LIMIT);
+    let mut memory = Memory::new(100).unwrap();
+    memory.fill(7);
+    let loan = lender.lend(link(1), &memory).unwrap();
+    lender.lent(link(1));
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..6 {
+                assert_eq!(reader.borrow(link(0), &loan).unwrap(), [7; 100]);
+                std::thread::sleep(LIMIT / 3);
+                reader.still_lent(link(0), &loan).unwrap();
+            }
+            reader.give_back(link(0));
+        });
+        lender.wait(&[Interest::returned(link(1))]).unwrap();
+    });
+    assert!(began.elapsed() > LIMIT && lender.is_returned(link(1)).unwrap());
+    lender.lent(link(1));
+    assert!(!lender.is_returned(link(1)).unwrap());
+    lender.begin(LIMIT);
+    let fault = lender.wait(&[Interest::returned(link(1))]).unwrap_err();
+    assert_eq!(fault, Fault::TimedOut { limit_s: LIMIT.as_secs_f64() });
+    // What the owner takes back while it is read is not used.
+    reader.still_lent(link(0), &loan).unwrap();
+    lender.revoke();
+    let fault = reader.still_lent(link(0), &loan).unwrap_err();
+    assert!(fault.to_string().contains("it gave up while its memory was being read"), "{fault}");
+}
+
+#[test]
+fn memory_that_is_let_go_of_is_not_used() {
+    let [mut lender, mut reader] = pair(None);
+    let memory = Memory::new(5000).unwrap();
+    let loan = lender.lend(link(1), &memory[100..200]).unwrap();
+    assert_eq!(reader.borrow(link(0), &loan).unwrap(), [0; 100]);
+    reader.still_lent(link(0), &loan).unwrap();
+    drop(memory);
+    assert!(matches!(reader.still_lent(link(0), &loan), Err(Fault::PeerLost { peer: 0, .. })));
 }

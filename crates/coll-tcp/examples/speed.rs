@@ -153,7 +153,7 @@ impl Run<'_> {
                 received += self.transport.try_recv(self.before, &mut incoming[from..to])?;
             }
             if (sent, received) == before_turn {
-                let wants = |link, readable, writable| Interest { link, readable, writable };
+                let wants = |link, readable, writable| Interest { link, readable, writable, returned: false };
                 let interests =
                     [wants(self.next, false, sent < total), wants(self.before, received < total, false)];
                 let from = usize::from(sent >= total);

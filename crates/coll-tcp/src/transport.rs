@@ -398,7 +398,7 @@ mod tests {
         let space = transport.poll_space.as_ptr();
         assert!(transport.poll_space.capacity() >= 2);
         for _ in 0..3 {
-            transport.wait(&[Interest { link, readable: true, writable: true }]).unwrap();
+            transport.wait(&[Interest { writable: true, ..Interest::readable(link) }]).unwrap();
             assert_eq!((transport.poll_space.as_ptr(), transport.poll_space.len()), (space, 0));
         }
     }

@@ -66,6 +66,7 @@ fn talk(transport: &mut TcpTransport, cut: Cut) -> Result<Vec<(Link, Vec<u8>)>, 
                 link: flow.link,
                 readable: flow.incoming.len() < cut.stream_bytes,
                 writable: flow.sent < cut.stream_bytes,
+                returned: false,
             })
             .collect();
         if interests.iter().all(|interest| !interest.readable && !interest.writable) {
@@ -141,7 +142,7 @@ fn more_parts_than_one_call_takes_are_not_lost() {
                 let count = transport.try_recv(link, &mut piece).unwrap();
                 bytes.extend_from_slice(&piece[..count]);
                 if count == 0 {
-                    transport.wait(&[Interest { link, readable: true, writable: false }]).unwrap();
+                    transport.wait(&[Interest::readable(link)]).unwrap();
                 }
             }
             assert_eq!(bytes, (0..50).collect::<Vec<u8>>());
@@ -164,7 +165,7 @@ fn an_unknown_link_is_named() {
         let no_link = Fault::NoLink { peer: link.peer, channel: 7 };
         assert_eq!(transport.try_send(link, &[b"x"]), Err(no_link.clone()));
         assert_eq!(transport.try_recv(link, &mut [0]), Err(no_link.clone()));
-        assert_eq!(transport.wait(&[Interest { link, readable: true, writable: false }]), Err(no_link));
+        assert_eq!(transport.wait(&[Interest::readable(link)]), Err(no_link));
         transport.shutdown();
     });
 }
@@ -209,7 +210,7 @@ fn a_small_message_takes_one_call_on_each_side() {
             while received < bytes.len() {
                 match transport.try_recv(link, &mut bytes[received..]).unwrap() {
                     0 => {
-                        transport.wait(&[Interest { link, readable: true, writable: false }]).unwrap();
+                        transport.wait(&[Interest::readable(link)]).unwrap();
                     }
                     count => received += count,
                 }
@@ -229,7 +230,7 @@ fn a_rank_that_waits_does_not_burn_its_core() {
     world::run_all(world::mesh(&server, 2, 1), |mut transport| {
         let link = Link { peer: 1 - transport.rank(), channel: 0 };
         transport.begin(Duration::from_millis(600));
-        world::wait_long(&mut transport, &[Interest { link, readable: true, writable: false }]);
+        world::wait_long(&mut transport, &[Interest::readable(link)]);
         let looks = transport.counters().yields;
         // Yielding takes a tenth of a microsecond at the very least, and a millisecond is the most that is spun.
         assert!(looks < 10_000, "{looks}");

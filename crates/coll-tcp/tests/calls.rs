@@ -26,7 +26,7 @@ fn allreduce() -> Arc<Call> {
 /// Waits for the rank before this one, which sends nothing.
 fn wait_in_ring(transport: &mut TcpTransport) -> Fault {
     let peer = (transport.rank() + transport.world() - 1) % transport.world();
-    let interest = Interest { link: Link { peer, channel: 0 }, readable: true, writable: false };
+    let interest = Interest::readable(Link { peer, channel: 0 });
     world::wait_long(transport, &[interest])
 }
 

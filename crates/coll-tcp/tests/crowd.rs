@@ -137,7 +137,7 @@ fn greet(mut transport: coll_tcp::TcpTransport) {
     for link in links {
         let mut byte = [99];
         while transport.try_recv(link, &mut byte).unwrap() == 0 {
-            transport.wait(&[Interest { link, readable: true, writable: false }]).unwrap();
+            transport.wait(&[Interest::readable(link)]).unwrap();
         }
         assert_eq!(u32::from(byte[0]), link.channel);
     }

@@ -79,17 +79,13 @@ fn a_rank_that_stands_still_is_a_timeout_of_those_who_wait() {
         let began = Instant::now();
         transport.begin(Duration::from_millis(300));
         let link = Link { peer: 0, channel: 0 };
-        let fault = world::wait_long(&mut transport, &[Interest { link, readable: true, writable: false }]);
+        let fault = world::wait_long(&mut transport, &[Interest::readable(link)]);
         assert_eq!(fault, Fault::TimedOut { limit_s: 0.3 });
         assert!(
             began.elapsed() >= Duration::from_millis(300) && began.elapsed() < Duration::from_millis(800)
         );
         transport.begin(Duration::from_millis(100));
-        assert_eq!(
-            transport.wait(&[Interest { link, readable: false, writable: true }]),
-            Ok(()),
-            "a new operation has its own time"
-        );
+        assert_eq!(transport.wait(&[Interest::writable(link)]), Ok(()), "a new operation has its own time");
         transport.shutdown();
     });
 }
@@ -109,7 +105,7 @@ fn time_between_operations_and_while_bytes_move_does_not_count() {
             let mut byte = [0];
             for _ in 0..6 {
                 while transport.try_recv(link, &mut byte).unwrap() == 0 {
-                    transport.wait(&[Interest { link, readable: true, writable: false }]).unwrap();
+                    transport.wait(&[Interest::readable(link)]).unwrap();
                 }
             }
         }
@@ -180,7 +176,7 @@ fn a_server_that_ends_in_good_order_leaves_the_links_alone() {
         assert_eq!(transport.try_send(link, &[b"x"]), Ok(1));
         let mut byte = [0];
         while transport.try_recv(link, &mut byte).unwrap() == 0 {
-            transport.wait(&[Interest { link, readable: true, writable: false }]).unwrap();
+            transport.wait(&[Interest::readable(link)]).unwrap();
         }
         let fault = transport.exchange(vec![]).unwrap_err();
         assert!(fault.to_string().contains("the rendezvous has ended"), "{fault}");

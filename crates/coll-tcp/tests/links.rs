@@ -24,7 +24,7 @@ fn greet(transport: &mut TcpTransport, links: &[Link]) {
             let count = transport.try_recv(link, &mut rest[bytes.len()..]).unwrap();
             bytes.extend_from_slice(&rest[bytes.len()..][..count]);
             if count == 0 {
-                transport.wait(&[Interest { link, readable: true, writable: false }]).unwrap();
+                transport.wait(&[Interest::readable(link)]).unwrap();
             }
         }
         assert_eq!(bytes, [link.peer as u8, link.channel as u8]);

@@ -46,7 +46,7 @@ fn play(rank: u32, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, 
     let link = Link { peer: 1 - rank, channel: 0 };
     transport.connect(&[link])?;
     transport.try_send(link, &[&[rank as u8]])?;
-    let interest = [Interest { link, readable: true, writable: false }];
+    let interest = [Interest::readable(link)];
     let mut byte = [9];
     while transport.try_recv(link, &mut byte)? == 0 {
         transport.wait(&interest)?;

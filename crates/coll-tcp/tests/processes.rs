@@ -114,7 +114,7 @@ fn a_stopped_rank_that_hosts_the_rendezvous_stops_nobody() {
             let Fault::Late { ranks, detail, .. } = fault else { panic!("{fault}") };
             assert!(ranks == [0] && detail.starts_with("rank 0, which hosts the rendezvous"), "{detail}");
         };
-        check(world::wait_long(&mut transport, &[Interest { link, readable: true, writable: false }]));
+        check(world::wait_long(&mut transport, &[Interest::readable(link)]));
         check(transport.exchange(vec![]).unwrap_err());
         transport.abort("timed out");
         drop(transport);
@@ -163,7 +163,7 @@ fn a_stopped_rank_is_named_by_those_who_wait_in_an_operation() {
         transport.begin_call(Duration::from_millis(1200), 1, &call);
         // Rank 2 waits for rank 1, which waits for the stopped one: both name the one that is to blame.
         let link = Link { peer: if transport.rank() == 2 { 1 } else { 0 }, channel: 0 };
-        let fault = world::wait_long(&mut transport, &[Interest { link, readable: true, writable: false }]);
+        let fault = world::wait_long(&mut transport, &[Interest::readable(link)]);
         let Fault::Late { ranks, detail, .. } = &fault else { panic!("{fault}") };
         assert!(*ranks == [0] && detail.contains("does not answer"), "{detail}");
         assert!(began.elapsed() < Duration::from_secs(2));

@@ -30,7 +30,7 @@ pub use coll_base::{DType, RedOp};
 pub use coll_compile::Options;
 pub use coll_sema::Instance;
 pub use comm::{
-    Buffer, Builder, CommError, Communicator, Custom, Element, Failure, Group, Op, Pending, Prepared,
+    Buffer, Builder, CommError, Communicator, Custom, Element, Failure, Group, Memory, Op, Pending, Prepared,
     Recorded, Request, Via, View, ViewMut,
 };
 pub use one_rank::{RankOutcome, RankPlanned, compile_rank};

@@ -62,6 +62,34 @@ fn calls(
     Ok(())
 }
 
+/// Large calls out of memory that peers read in place.
+fn steady_in_place() {
+    let threads: Vec<_> = Communicator::local(3)
+        .unwrap()
+        .into_iter()
+        .map(|mut comm| {
+            std::thread::spawn(move || {
+                let mut memory = comm.alloc::<f32>(300_000).unwrap();
+                assert!(memory.is_shared());
+                let mut calls = |comm: &mut Communicator, rounds: usize| {
+                    for _ in 0..rounds {
+                        comm.all_reduce_in_place(&mut memory, RedOp::Max).unwrap();
+                        comm.broadcast(&mut memory, 1).unwrap();
+                    }
+                };
+                // The record is full, and forgets.
+                calls(&mut comm, 200);
+                let before = allocations();
+                calls(&mut comm, 20);
+                assert_eq!(allocations() - before, 0);
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
 fn steady(via: Via) {
     let threads: Vec<_> = Communicator::builder()
         .via(via)
@@ -100,6 +128,11 @@ fn steady(via: Via) {
 #[test]
 fn calls_through_shared_memory_allocate_nothing() {
     steady(Via::Fastest);
+}
+
+#[test]
+fn calls_out_of_memory_that_peers_read_allocate_nothing() {
+    steady_in_place();
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Ranks that are processes: they meet by what a launcher sets, share memory, split, and hear of a killed one.
 
+#[path = "comm/port.rs"]
+mod port;
+
 use coll::{CommError, Communicator, RedOp, Via};
+use port::free_port;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,20 +27,19 @@ fn start(role: &str, rank: u32, world: u32, port: u16) -> Child {
         .expect("it starts")
 }
 
-fn free_port() -> u16 {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    socket.local_addr().expect("it has an address").port()
-}
-
 /// What each process does: nothing if it is not one of those that were started for a role.
 #[test]
 fn as_a_rank() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let via = if role.ends_with("tcp") { Via::Tcp } else { Via::Fastest };
-    let builder = Communicator::builder().from_env().via(via).time_limit(Duration::from_secs(10));
+    let mut builder = Communicator::builder().from_env().via(via).time_limit(Duration::from_secs(10));
+    if role.ends_with("apart") {
+        builder = builder.ranks_per_host(2);
+    }
     let mut comm = builder.build().unwrap_or_else(|error| panic!("{error}"));
     let done = match role.split(' ').next() {
         Some("well") => well(&mut comm),
+        Some("reading") => until_reader_is_lost(&mut comm),
         _ => until_lost(&mut comm),
     };
     done.unwrap_or_else(|error| panic!("{error}"));
@@ -80,6 +83,30 @@ fn until_lost(comm: &mut Communicator) -> Result<(), CommError> {
     Ok(())
 }
 
+/// Rank 2 kills itself where its peers wait until it has read what lies in their memory.
+fn until_reader_is_lost(comm: &mut Communicator) -> Result<(), CommError> {
+    let mut memory = comm.alloc::<i64>(1_000_000)?;
+    for round in 0..10 {
+        memory.fill(1);
+        comm.all_reduce_in_place(&mut memory, RedOp::Sum)?;
+        assert!(memory.iter().all(|&sum| sum == i64::from(comm.world())), "round {round}");
+    }
+    if comm.rank() == 2 {
+        thread::sleep(Duration::from_millis(300));
+        let me = std::process::id().to_string();
+        let _ = Command::new("kill").args(["-KILL", &me]).status();
+        thread::sleep(Duration::from_secs(20));
+    }
+    let began = Instant::now();
+    let error =
+        comm.all_reduce_in_place(&mut memory, RedOp::Sum).expect_err("rank 2 reads nothing").to_string();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(error.contains("rank 2"), "{error}");
+    // Nobody reads in it any more.
+    memory.fill(0);
+    Ok(())
+}
+
 /// All end well, but for one that may be killed.
 fn all_end_well(ranks: Vec<Child>, killed: Option<usize>) {
     for (rank, child) in ranks.into_iter().enumerate() {
@@ -91,7 +118,7 @@ fn all_end_well(ranks: Vec<Child>, killed: Option<usize>) {
 
 #[test]
 fn processes_meet_as_a_launcher_has_it() {
-    for (role, world) in [("well", 4), ("well tcp", 3), ("well", 1)] {
+    for (role, world) in [("well", 4), ("well apart", 5), ("well tcp", 3), ("well", 1)] {
         let port = free_port();
         all_end_well((0..world).map(|rank| start(role, rank, world, port)).collect(), None);
     }
@@ -99,7 +126,7 @@ fn processes_meet_as_a_launcher_has_it() {
 
 #[test]
 fn a_killed_process_is_named_by_all_others() {
-    for role in ["lost", "lost tcp"] {
+    for role in ["lost", "lost tcp", "lost apart", "reading", "reading apart"] {
         let port = free_port();
         all_end_well((0..4).map(|rank| start(role, rank, 4, port)).collect(), Some(2));
     }

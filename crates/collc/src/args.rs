@@ -9,7 +9,7 @@ use coll::{Bytes, RankCounts};
 use coll_base::DType;
 use std::path::PathBuf;
 
-pub(crate) use bench::{BenchArgs, BenchFormat, Through};
+pub(crate) use bench::{BenchArgs, BenchFormat, BenchMemory, Through};
 pub(crate) use topo::{
     TopoArgs, TopoCheckArgs, TopoCommand, TopoDrawArgs, TopoImportArgs, TopoProbeArgs, TopoText,
 };
@@ -275,6 +275,10 @@ pub(crate) struct RunArgs {
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "tcp")]
     pub(crate) transport: TransportKind,
+    /// Only each so many ranks, one after the other, share memory, as if each had a machine of its own with them: with
+    /// `--transport auto` or `threads`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) ranks_per_host: Option<u32>,
     /// What `collc tune` wrote, to choose a schedule by [env: COLLC_TUNE; default: shipped constants]
     #[arg(long, value_name = "FILE")]
     pub(crate) constants: Option<PathBuf>,

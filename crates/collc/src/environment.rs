@@ -1,10 +1,12 @@
 //! What collc reads of its environment: every variable that there is, and a warning for one that there is not.
 
+use crate::failure::Failure;
 use crate::output;
 use std::env;
 
 /// Each with what it is for.
-const VARIABLES: [(&str, &str); 6] = [
+const VARIABLES: [(&str, &str); 7] = [
+    (CHECKSUM, "`1`: what goes over TCP carries checksums, so that damage on the way ends a run"),
     (
         "COLLC_FAULT",
         "failures to rehearse: `rank2:step5:drop`, or delay, corrupt, kill; several with commas between",
@@ -18,6 +20,21 @@ const VARIABLES: [(&str, &str); 6] = [
     ("COLLC_TOKEN", "what ranks of this job know and others do not"),
     ("COLLC_TUNE", "the file of constants that `collc tune` wrote"),
 ];
+
+const CHECKSUM: &str = "COLLC_CHECKSUM";
+
+/// Whether payloads are to carry checksums.
+pub(crate) fn checksums() -> Result<bool, Failure> {
+    match env::var(CHECKSUM).as_deref() {
+        Err(env::VarError::NotPresent) | Ok("" | "0") => Ok(false),
+        Ok("1") => Ok(true),
+        other => {
+            let found = other.unwrap_or("no text");
+            Err(Failure::unusable(format!("the environment's {CHECKSUM} is `{found}`"))
+                .help("`1` has what goes over TCP carry checksums; `0`, or nothing, does not"))
+        }
+    }
+}
 
 /// Starts logging, and warns of variables that look like collc's own and mean nothing.
 pub(crate) fn read() {

@@ -1,29 +1,62 @@
 //! The links of a world: bounded queues of bytes, and one rank's view of them.
 
+use super::mishap::Fates;
 use super::random::Random;
-use crate::{Fault, Interest, Link, Transport};
+use crate::{Fault, Interest, Link, Loan, Transport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Reads and writes that a rank may do in one turn: few, so that ranks take turns often.
 const CALLS_MAX: usize = 8;
+
+/// What is held back comes after so many turns, on average.
+const RELEASED_EVERY: u64 = 24;
 
 /// All links, by sender, receiver and channel.
 #[derive(Debug)]
 pub(crate) struct Wires {
     queues: BTreeMap<(u32, u32, u32), VecDeque<u8>>,
     lost: BTreeSet<u32>,
+    /// Whether payloads carry checksums.
+    pub(crate) checks: bool,
+    /// From how many bytes on messages are lent.
+    pub(crate) lend_bytes: Option<u64>,
+    /// What befalls messages.
+    pub(crate) fates: Fates,
+    /// What is lent, as it was then.
+    loans: Vec<Vec<u8>>,
+    /// Messages lent and given back, by link.
+    lent: BTreeMap<(u32, u32, u32), [u64; 2]>,
     pub(crate) link_bytes: usize,
     pub(crate) piece_bytes_max: usize,
 }
 
 impl Wires {
     pub(crate) fn new(link_bytes: usize, piece_bytes_max: usize) -> Wires {
-        Wires { queues: BTreeMap::new(), lost: BTreeSet::new(), link_bytes, piece_bytes_max }
+        Wires {
+            queues: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            checks: false,
+            lend_bytes: None,
+            fates: Fates::default(),
+            loans: Vec::new(),
+            lent: BTreeMap::new(),
+            link_bytes,
+            piece_bytes_max,
+        }
     }
 
     /// Breaks all links of a rank; what it had sent can still be read.
     pub(crate) fn lose(&mut self, rank: u32) {
         self.lost.insert(rank);
+    }
+
+    /// Lets what was held back come. Says whether there was something.
+    pub(crate) fn release(&mut self) -> bool {
+        let released = self.fates.release();
+        for (link, bytes) in &released {
+            self.queues.entry(*link).or_default().extend(bytes);
+        }
+        !released.is_empty()
     }
 
     /// Whether a rank's interest is met: a broken link is, as it has an error to tell.
@@ -33,6 +66,11 @@ impl Wires {
         self.lost.contains(&peer)
             || interest.readable && held(peer, rank) > 0
             || interest.writable && held(rank, peer) < self.link_bytes
+            || interest.returned && self.is_returned(rank, interest.link)
+    }
+
+    fn is_returned(&self, rank: u32, link: Link) -> bool {
+        self.lent.get(&(rank, link.peer, link.channel)).is_none_or(|[lent, returned]| lent == returned)
     }
 }
 
@@ -47,6 +85,9 @@ pub(crate) struct Port<'w> {
 impl<'w> Port<'w> {
     pub(crate) fn new(wires: &'w mut Wires, random: &'w mut Random, rank: u32) -> Port<'w> {
         let calls_left = random.size(CALLS_MAX);
+        if random.next().is_multiple_of(RELEASED_EVERY) {
+            wires.release();
+        }
         Port { wires, random, rank, calls_left }
     }
 
@@ -70,11 +111,20 @@ impl Transport for Port<'_> {
         if !self.take_call() {
             return Ok(0);
         }
-        let queue = self.wires.queues.entry((self.rank, link.peer, link.channel)).or_default();
+        let key = (self.rank, link.peer, link.channel);
         let offered: usize = parts.iter().map(|part| part.len()).sum();
+        if self.wires.fates.is_amiss(key, parts, self.wires.checks) {
+            let size = self.random.size(offered.min(self.wires.piece_bytes_max));
+            let bytes: Vec<u8> = parts.iter().copied().flatten().copied().take(size).collect();
+            let come = self.wires.fates.take(key, &bytes, self.random);
+            self.wires.queues.entry(key).or_default().extend(come);
+            return Ok(size);
+        }
+        let queue = self.wires.queues.entry(key).or_default();
         let room = self.wires.link_bytes.saturating_sub(queue.len()).min(offered);
         let size = self.random.size(room.min(self.wires.piece_bytes_max));
         queue.extend(parts.iter().copied().flatten().take(size));
+        self.wires.fates.pass(key, size);
         Ok(size)
     }
 
@@ -110,6 +160,43 @@ impl Transport for Port<'_> {
         if let Some(queue) = self.wires.queues.get_mut(&(link.peer, self.rank, link.channel)) {
             queue.drain(..bytes);
         }
+    }
+
+    fn checks(&self, _: Link) -> bool {
+        self.wires.checks
+    }
+
+    fn lends(&self, _: Link) -> Option<u64> {
+        self.wires.lend_bytes
+    }
+
+    /// What is lent is kept as it is now: a world has one thread, and cannot share the memory itself.
+    fn lend(&mut self, _: Link, bytes: &[u8]) -> Option<Loan> {
+        self.wires.lend_bytes?;
+        self.wires.loans.push(bytes.to_vec());
+        Some(Loan { memory: self.wires.loans.len() as u64 - 1, bytes: bytes.len() as u64, ..Loan::default() })
+    }
+
+    fn lent(&mut self, link: Link) {
+        self.wires.lent.entry((self.rank, link.peer, link.channel)).or_default()[0] += 1;
+    }
+
+    fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
+        match self.wires.is_returned(self.rank, link) {
+            true => Ok(true),
+            false => self.lost(link.peer).map(|()| false),
+        }
+    }
+
+    fn borrow(&mut self, link: Link, loan: &Loan) -> Result<&[u8], Fault> {
+        let kept = usize::try_from(loan.memory).ok().and_then(|at| self.wires.loans.get(at));
+        let kept = kept.filter(|kept| kept.len() as u64 == loan.bytes);
+        let detail = || format!("it lends {} B of memory {}", loan.bytes, loan.memory);
+        kept.map(Vec::as_slice).ok_or_else(|| Fault::Damaged { peer: link.peer, detail: detail() })
+    }
+
+    fn give_back(&mut self, link: Link) {
+        self.wires.lent.entry((link.peer, self.rank, link.channel)).or_default()[1] += 1;
     }
 
     /// A world never sleeps: it looks at interests itself.

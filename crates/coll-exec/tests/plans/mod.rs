@@ -216,6 +216,28 @@ impl Call<'_> {
         }
     }
 
+    /// Runs it with something amiss of rank `culprit`: each rank ends with right results, or with an error that names that
+    /// rank. Says how many ended well.
+    pub(crate) fn right_or_named(&self, world: World, culprit: u32, about: &str) -> usize {
+        let (results, buffers) = self.run(world, 1);
+        let mut well = 0;
+        for (rank, (result, buffers)) in results.into_iter().zip(&buffers).enumerate() {
+            match result {
+                Ok(()) => {
+                    well += 1;
+                    for (buffer, owned) in buffers.iter().enumerate() {
+                        self.check_buffer(rank as u32, buffer as u32, owned);
+                    }
+                }
+                Err(error) => {
+                    let named = error.to_string().contains(&format!("rank {culprit}"));
+                    assert!(named, "{about}, {} on rank {rank}: {error}", self.plan.name);
+                }
+            }
+        }
+        well
+    }
+
     /// Runs it and says how each rank ended.
     pub(crate) fn ends(&self, world: World) -> Vec<Result<(), RunError>> {
         self.run(world, 1).0

@@ -73,8 +73,7 @@ pub(crate) fn errors(ranks: Vec<JoinOptions>) -> Vec<StartError> {
 
 /// Sleeps until the transport has a fault, reading what comes meanwhile.
 pub(crate) fn await_fault(transport: &mut TcpTransport) -> Fault {
-    let interests: Vec<Interest> =
-        transport.links().map(|link| Interest { link, readable: true, writable: false }).collect();
+    let interests: Vec<Interest> = transport.links().map(Interest::readable).collect();
     let mut bytes = [0; 256];
     loop {
         if let Err(fault) = transport.wait(&interests) {

@@ -39,6 +39,9 @@ pub struct Builder {
     time_limit: Duration,
     hosts: bool,
     via: Via,
+    host: String,
+    checksums: bool,
+    ranks_per_host: Option<u32>,
     settings: Settings,
     /// What is wrong with the environment.
     wrong: Option<String>,
@@ -69,6 +72,9 @@ impl Default for Builder {
             time_limit: Duration::from_secs(30),
             hosts: true,
             via: Via::default(),
+            host: String::new(),
+            checksums: false,
+            ranks_per_host: None,
             settings: Settings {
                 name: "world".to_string(),
                 recorded: RECORDED,
@@ -128,6 +134,29 @@ impl Builder {
         self
     }
 
+    /// Calls this rank's machine by a name, beside what the machine says of itself: ranks that give another name share no
+    /// memory with this one, even where they could. For containers that are to be kept apart, and to try on one machine what
+    /// several do. Not for [`Builder::local`], whose ranks are told apart by [`Builder::ranks_per_host`].
+    pub fn host(mut self, name: impl Into<String>) -> Builder {
+        self.host = name.into();
+        self
+    }
+
+    /// Takes each so many ranks, one after the other, for those of a machine of its own: memory is shared among them alone,
+    /// and others are reached over TCP. The last machine may have fewer. At least 1; equal on all ranks.
+    pub fn ranks_per_host(mut self, ranks: u32) -> Builder {
+        self.ranks_per_host = Some(ranks);
+        self
+    }
+
+    /// Gives what goes over TCP checksums, CRC-32C, which the receiver compares: damage that the network's own checksums let
+    /// pass then ends the call with an error. Off by default. What goes through memory needs none, and what leads a message
+    /// is always compared with what is due. Equal on all ranks.
+    pub fn checksums(mut self, checksums: bool) -> Builder {
+        self.checksums = checksums;
+        self
+    }
+
     /// What schedules are chosen by: other constants of the cost model, or schedules that are to be taken whatever they cost.
     /// Equal on all ranks: ranks that choose differently end with an error.
     pub fn chooser(mut self, chooser: Arc<Chooser>) -> Builder {
@@ -136,7 +165,7 @@ impl Builder {
     }
 
     /// Takes rank, world and rendezvous from the variables that launchers set: RANK, WORLD_SIZE, MASTER_ADDR and
-    /// MASTER_PORT; the token from COLLC_TOKEN, if it is set. Nothing else in this library reads the environment.
+    /// MASTER_PORT; the token from COLLC_TOKEN, if it is set; and COLLC_CHECKSUM=1 is [`Builder::checksums`]. Nothing else in this library reads the environment.
     pub fn from_env(mut self) -> Builder {
         match variables(|name| std::env::var(name).ok()) {
             Ok((place, rendezvous, token)) => {
@@ -145,6 +174,12 @@ impl Builder {
                 self.token = token.unwrap_or(self.token);
             }
             Err(what) => self.wrong = Some(what),
+        }
+        match std::env::var("COLLC_CHECKSUM").as_deref() {
+            Ok("1") => self.checksums = true,
+            Ok("0") => self.checksums = false,
+            Err(_) | Ok("") => {}
+            Ok(other) => self.wrong = Some(format!("the environment's COLLC_CHECKSUM is `{other}`: 0 or 1")),
         }
         self
     }
@@ -164,6 +199,9 @@ impl Builder {
         if rank >= world {
             return setup(&format!("rank {rank} is none of the {world} ranks 0..={}", world - 1));
         }
+        if self.ranks_per_host == Some(0) {
+            return setup("0 ranks on each machine; there is at least 1");
+        }
         let address = match (&self.rendezvous, world) {
             (Some(address), _) => address.clone(),
             (None, 1) => String::new(),
@@ -181,6 +219,8 @@ impl Builder {
             job: String::new(),
             time_limit: self.time_limit,
             via: self.via,
+            host: host_name(&self.host, self.ranks_per_host, rank),
+            checksums: self.checksums,
             fingerprint: Vec::new(),
         };
         open(meeting, host, None, self.settings)
@@ -192,9 +232,20 @@ impl Builder {
     }
 }
 
+/// What ranks compare to know whether they may share memory.
+pub(crate) fn host_name(name: &str, ranks_per_host: Option<u32>, rank: u32) -> String {
+    match ranks_per_host {
+        None => name.to_string(),
+        Some(ranks) => format!("{name}#{}", rank / ranks.max(1)),
+    }
+}
+
 fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> {
     if ranks == 0 || ranks > WORLD_MAX {
         return Err(CommError::Setup { what: format!("{ranks} ranks; 1 to {WORLD_MAX} are possible") });
+    }
+    if options.ranks_per_host == Some(0) {
+        return Err(CommError::Setup { what: "0 ranks on each machine; there is at least 1".to_string() });
     }
     let token = Token::random()
         .map_err(|error| CommError::Setup { what: format!("cannot draw a token: {error}") })?;
@@ -203,7 +254,8 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
     let host = Host::new(host.into());
     let memories = match options.via {
         Via::Fastest | Via::Shm => {
-            let memories = coll_shm::threads::world(ranks);
+            let shared = coll_shm::Options { ranks_per_host: options.ranks_per_host, ..Default::default() };
+            let memories = coll_shm::threads::world_with(ranks, &shared);
             memories.map_err(|error| CommError::Setup { what: format!("no shared memory: {error}") })?
         }
         Via::Tcp => Vec::new(),
@@ -218,6 +270,8 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
             job: String::new(),
             time_limit: options.time_limit,
             via: options.via,
+            host: host_name(&options.host, options.ranks_per_host, rank),
+            checksums: options.checksums,
             fingerprint: Vec::new(),
         };
         let (host, settings) = (Host::clone(&host), options.settings.clone());
@@ -307,5 +361,8 @@ mod tests {
         assert!(message(Builder::default().rank(4, 4)).contains("none of the 4 ranks"));
         assert!(message(Builder::default().rank(0, 0)).contains("0 ranks"));
         assert!(message(Builder::default().rank(0, 2)).contains("where do the ranks meet"));
+        let none_on_each = Builder::default().rank(0, 2).ranks_per_host(0);
+        assert!(message(none_on_each.clone()).contains("0 ranks on each machine"));
+        assert!(none_on_each.local(2).unwrap_err().to_string().contains("0 ranks on each machine"));
     }
 }

@@ -9,7 +9,7 @@ use crate::comm::entry::{End, Entry};
 use crate::comm::resolve::Resolved;
 use crate::comm::wires::Wires;
 use crate::comm::{CommError, Element, Op, Request};
-use coll_exec::{Fault, Interest, Link, Progress, RunError, RunOptions, Running, Transport};
+use coll_exec::{Fault, Interest, Link, Loan, Progress, RunError, RunOptions, Running, Transport};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -97,6 +97,9 @@ impl Engine {
             members.push(Member { place, entry, resolved, options: begun.options, noted: begun.noted });
         }
         let ran = run(&mut self.wires, &mut members);
+        if ran.is_err() {
+            Transport::revoke(&mut self.wires);
+        }
         for member in members {
             if ran.is_ok() {
                 self.record.end(member.noted);
@@ -224,8 +227,10 @@ impl Turns {
             link: interest.link,
             readable: interest.readable && self.may_receive(number, interest.link),
             writable: interest.writable && self.may_send(number, interest.link),
+            returned: interest.returned,
         };
-        interests.iter().map(allowed).filter(|interest| interest.readable || interest.writable)
+        let asks = |interest: &Interest| interest.readable || interest.writable || interest.returned;
+        interests.iter().map(allowed).filter(asks)
     }
 }
 
@@ -261,6 +266,42 @@ impl Transport for Gate<'_> {
 
     fn consume(&mut self, link: Link, bytes: usize) {
         self.wires.consume(link, bytes);
+    }
+
+    fn checks(&self, link: Link) -> bool {
+        self.wires.checks(link)
+    }
+
+    fn lends(&self, link: Link) -> Option<u64> {
+        self.wires.lends(link)
+    }
+
+    fn lend(&mut self, link: Link, bytes: &[u8]) -> Option<Loan> {
+        self.wires.lend(link, bytes)
+    }
+
+    fn lent(&mut self, link: Link) {
+        self.wires.lent(link);
+    }
+
+    fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
+        self.wires.is_returned(link)
+    }
+
+    fn borrow(&mut self, link: Link, loan: &Loan) -> Result<&[u8], Fault> {
+        self.wires.borrow(link, loan)
+    }
+
+    fn still_lent(&mut self, link: Link, loan: &Loan) -> Result<(), Fault> {
+        self.wires.still_lent(link, loan)
+    }
+
+    fn give_back(&mut self, link: Link) {
+        self.wires.give_back(link);
+    }
+
+    fn revoke(&mut self) {
+        self.wires.revoke();
     }
 
     fn flush(&mut self) {

@@ -108,6 +108,8 @@ impl Engine {
         let job = format!("{}/{}", self.wires.meeting().job, self.splits);
         let name = format!("{}/{}.{}", self.settings.name, self.splits, color.unwrap_or(0));
         let via = self.wires.meeting().via;
+        let machine = self.wires.meeting().host.clone();
+        let checksums = self.wires.meeting().checksums;
         let meeting = Meeting {
             rank,
             world,
@@ -116,6 +118,8 @@ impl Engine {
             job,
             time_limit: self.limit,
             via,
+            host: machine,
+            checksums,
             fingerprint: Vec::new(),
         };
         open(meeting, host, None, Settings { name, ..self.settings.clone() }).map(Some)

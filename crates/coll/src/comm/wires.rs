@@ -4,8 +4,10 @@
 //! TCP. Every rank of a world of several has a control connection as well, by which ranks meet, exchange small blobs, and
 //! hear that one of them has given up or is gone, whatever their messages go by.
 
+mod mixed;
+
 use coll_cost::Layout;
-use coll_exec::{Fault, Field, FrameFault, Interest, Link, RunOptions, Transport};
+use coll_exec::{Fault, Field, FrameFault, Interest, Link, Loan, RunOptions, Transport};
 use coll_shm::ShmTransport;
 use coll_tcp::{Call, ConnectError, JoinOptions, Rendezvous, StartError, TcpTransport, Token, Watch};
 use serde::{Deserialize, Serialize};
@@ -22,10 +24,6 @@ const ASK_AFTER: Duration = Duration::from_secs(1);
 
 /// A rank that is gone from shared memory may have said why by another way: that word is awaited so long.
 const GRACE: Duration = Duration::from_millis(400);
-
-/// A rank that waits for both ways gives its core away so often, then sleeps so long between looks.
-const MIXED_YIELDS: u32 = 200;
-const MIXED_NAP: Duration = Duration::from_micros(100);
 
 /// How ranks may reach each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +58,10 @@ pub(crate) struct Meeting {
     pub(crate) job: String,
     pub(crate) time_limit: Duration,
     pub(crate) via: Via,
+    /// A name of the machine that this rank is on, beside the one that it finds: ranks with another one share no memory.
+    pub(crate) host: String,
+    /// Whether payloads carry checksums over TCP.
+    pub(crate) checksums: bool,
     /// What every rank must have the same, as ordered (field, value) pairs, to meet at all.
     pub(crate) fingerprint: Vec<(String, String)>,
 }
@@ -88,6 +90,7 @@ pub(crate) struct Wires {
     yields: u32,
     /// Kept from one wait to the next, so that waiting allocates nothing.
     near_interests: Vec<Interest>,
+    far_interests: Vec<Interest>,
     /// Held by the rank that hosts it, as long as its connections.
     _host: Option<Host>,
 }
@@ -121,6 +124,8 @@ impl Wires {
         options.time_limit = meeting.time_limit;
         options.fingerprint = meeting.fingerprint.clone();
         options.fingerprint.push(("transport".to_string(), meeting.via.to_string()));
+        let checksums = if meeting.checksums { "on" } else { "off" };
+        options.fingerprint.push(("checksums".to_string(), checksums.to_string()));
         let mut tcp = coll_tcp::join(options)?;
         let watch = tcp.watch();
         let of_threads = threads.is_some();
@@ -128,7 +133,8 @@ impl Wires {
             (Some(threads), _) => Some(threads),
             (None, Via::Fastest | Via::Shm) if world > 1 => {
                 let mut exchange = |blob| tcp.exchange(blob);
-                Some(coll_shm::processes::join(rank, world, &mut exchange, &coll_shm::Options::default())?)
+                let options = coll_shm::Options { host: meeting.host.clone(), ..Default::default() };
+                Some(coll_shm::processes::join(rank, world, &mut exchange, &options)?)
             }
             (None, _) => None,
         };
@@ -149,18 +155,15 @@ impl Wires {
             _ => Reach::Mixed,
         };
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        let layout = match of_threads || world == 1 {
+        let layout = match of_threads && reach == Reach::AllNear || world == 1 {
             true => Layout::one_host(cores),
             false => agree(&mut tcp, &Machine { cores, near: reached + 1 }, world)?,
         };
-        if meeting.via != Via::Tcp {
-            tcp.set_local_ranks(reached + 1);
+        if let Some(shm) = &shm {
+            tcp.set_local_ranks(shm.neighbours());
         }
         let limit = meeting.time_limit;
-        log::debug!(
-            "rank {rank} of {world}: {reached} of {} peers through shared memory",
-            world.saturating_sub(1)
-        );
+        log::info!("{}", ways(rank, &near));
         Ok(Wires {
             tcp: Some(tcp),
             watch,
@@ -175,6 +178,7 @@ impl Wires {
             idle_since: None,
             yields: 0,
             near_interests: Vec::new(),
+            far_interests: Vec::new(),
             _host: host,
         })
     }
@@ -245,6 +249,8 @@ impl Wires {
     /// Takes under a second.
     pub(crate) fn explain(&mut self, fault: Fault) -> Fault {
         match &fault {
+            // The call is the same.
+            Fault::Frame { fault: FrameFault::Checksum { .. }, .. } => fault,
             Fault::Mismatch { peer, .. } | Fault::Frame { peer, .. } => {
                 let peer = *peer;
                 self.tcp_mut().explain_mismatch(peer).unwrap_or(fault)
@@ -285,12 +291,26 @@ impl Wires {
     /// The shared memory, if a link goes through it.
     #[inline]
     fn near(&mut self, link: Link) -> Option<&mut ShmTransport> {
-        let near = match self.reach {
+        if self.is_near(link.peer) { self.shm.as_mut() } else { None }
+    }
+
+    #[inline]
+    fn is_near(&self, peer: u32) -> bool {
+        match self.reach {
             Reach::AllNear => true,
             Reach::AllFar => false,
-            Reach::Mixed => self.near.get(link.peer as usize).copied().unwrap_or(false),
-        };
-        if near { self.shm.as_mut() } else { None }
+            Reach::Mixed => self.near.get(peer as usize).copied().unwrap_or(false),
+        }
+    }
+
+    /// Waits for links through shared memory alone.
+    #[inline]
+    fn wait_near(&mut self, interests: &[Interest]) -> Result<(), Fault> {
+        let Some(shm) = &mut self.shm else { return self.tcp_mut().wait(interests) };
+        match shm.wait(interests) {
+            Ok(()) => Ok(()),
+            Err(fault) => self.impatient(fault, interests),
+        }
     }
 
     /// What shared memory said when this rank waited for it alone. After the first spell without a move it is asked whether
@@ -319,38 +339,21 @@ impl Wires {
         }
         Ok(())
     }
+}
 
-    /// Waits for some links of either kind: looks, gives its core away, naps.
-    fn wait_for_both(&mut self, interests: &[Interest]) -> Result<(), Fault> {
-        let now = Instant::now();
-        if std::mem::take(&mut self.moved) || self.idle_since.is_none() {
-            (self.idle_since, self.yields) = (Some(now), 0);
-        }
-        let idle = self.idle_since.map_or(Duration::ZERO, |since| now - since);
-        if let Some(fault) = self.watch.fault() {
-            return Err(fault);
-        }
-        if idle >= self.limit {
-            let peers = interests.iter().map(|interest| interest.link.peer);
-            return Err(self.tcp_mut().explain_timeout(peers));
-        }
-        self.near_interests.clear();
-        let near = |interest: &&Interest| self.near[interest.link.peer as usize];
-        self.near_interests.extend(interests.iter().filter(near));
-        if let Some(shm) = &mut self.shm
-            && shm.poll_ready(&self.near_interests)?
-        {
-            return Ok(());
-        }
-        // Sockets are asked by the executor itself when this returns.
-        if self.yields < MIXED_YIELDS {
-            self.yields += 1;
-            thread::yield_now();
-        } else {
-            thread::sleep(MIXED_NAP);
-        }
-        Ok(())
-    }
+/// `rank 0 of 6: shared memory with ranks 1 and 2, TCP with ranks 3 to 5`
+fn ways(rank: u32, near: &[bool]) -> String {
+    let with = |way: bool| {
+        let peers = (0..near.len() as u32).filter(|&peer| peer != rank && near[peer as usize] == way);
+        coll_tcp::RankList(peers.collect())
+    };
+    let told = [("shared memory", with(true)), ("TCP", with(false))]
+        .into_iter()
+        .filter(|(_, peers)| !peers.0.is_empty())
+        .map(|(way, peers)| format!("{way} with {peers}"));
+    let told = told.collect::<Vec<_>>().join(", ");
+    let told = if told.is_empty() { "alone".to_string() } else { told };
+    format!("rank {rank} of {}: {told}", near.len())
 }
 
 /// Where the ranks are, as all find alike.
@@ -436,6 +439,63 @@ impl Transport for Wires {
     }
 
     #[inline]
+    fn checks(&self, link: Link) -> bool {
+        self.meeting.checksums && !self.is_near(link.peer)
+    }
+
+    #[inline]
+    fn lends(&self, link: Link) -> Option<u64> {
+        self.shm.as_ref().filter(|_| self.is_near(link.peer))?.lends(link)
+    }
+
+    #[inline]
+    fn lend(&mut self, link: Link, bytes: &[u8]) -> Option<Loan> {
+        self.near(link)?.lend(link, bytes)
+    }
+
+    #[inline]
+    fn lent(&mut self, link: Link) {
+        if let Some(shm) = self.near(link) {
+            shm.lent(link);
+        }
+    }
+
+    #[inline]
+    fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
+        let Some(shm) = self.near(link) else { return Ok(true) };
+        let (returned, more) = (shm.is_returned(link)?, shm.has_read_on(link));
+        self.moved |= returned || more;
+        Ok(returned)
+    }
+
+    #[inline]
+    fn borrow(&mut self, link: Link, loan: &Loan) -> Result<&[u8], Fault> {
+        self.moved = true;
+        match self.near(link) {
+            Some(shm) => shm.borrow(link, loan),
+            None => Err(Fault::NoLink { peer: link.peer, channel: link.channel }),
+        }
+    }
+
+    #[inline]
+    fn still_lent(&mut self, link: Link, loan: &Loan) -> Result<(), Fault> {
+        self.near(link).map_or(Ok(()), |shm| shm.still_lent(link, loan))
+    }
+
+    #[inline]
+    fn give_back(&mut self, link: Link) {
+        if let Some(shm) = self.near(link) {
+            shm.give_back(link);
+        }
+    }
+
+    fn revoke(&mut self) {
+        if let Some(shm) = &mut self.shm {
+            shm.revoke();
+        }
+    }
+
+    #[inline]
     fn flush(&mut self) {
         if let Some(shm) = &mut self.shm {
             shm.flush();
@@ -444,22 +504,10 @@ impl Transport for Wires {
 
     #[inline]
     fn wait(&mut self, interests: &[Interest]) -> Result<(), Fault> {
-        let (mut near, mut far) = (self.reach == Reach::AllNear, self.reach == Reach::AllFar);
-        if self.reach == Reach::Mixed {
-            for interest in interests {
-                match self.near.get(interest.link.peer as usize) {
-                    Some(true) => near = true,
-                    _ => far = true,
-                }
-            }
-        }
-        match (near, far, &mut self.shm) {
-            (true, false, Some(shm)) => match shm.wait(interests) {
-                Ok(()) => Ok(()),
-                Err(fault) => self.impatient(fault, interests),
-            },
-            (true, true, Some(_)) => self.wait_for_both(interests),
-            _ => self.tcp_mut().wait(interests),
+        match self.reach {
+            Reach::AllNear => self.wait_near(interests),
+            Reach::AllFar => self.tcp_mut().wait(interests),
+            Reach::Mixed => self.wait_mixed(interests),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One rank of a trial.
 
-use crate::comm::{Meeting, Via, Wires, WiresError};
+use crate::comm::{Meeting, Via, Wires, WiresError, host_name};
 use crate::plans::identity;
 use crate::trial::rehearsal::{Mishap, Rehearsal};
 use crate::trial::{
@@ -28,6 +28,10 @@ pub struct Settings {
     pub token: String,
     /// How ranks may reach each other.
     pub via: Via,
+    /// If given, only each so many ranks, one after the other, share memory, as if they had machines of their own.
+    pub ranks_per_host: Option<u32>,
+    /// Payloads carry checksums over TCP.
+    pub checksums: bool,
     /// What the plan is shown as: see [`crate::proof_hash`].
     pub plan_hash: String,
     /// Elements of the sized buffer.
@@ -210,6 +214,8 @@ fn meeting(settings: &Settings, plan: &Plan, fingerprint: Vec<(String, String)>)
         job: String::new(),
         time_limit: duration(settings.time_limit_s),
         via: settings.via,
+        host: host_name("", settings.ranks_per_host, settings.rank),
+        checksums: settings.checksums,
         fingerprint,
     }
 }

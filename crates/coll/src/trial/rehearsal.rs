@@ -3,7 +3,7 @@
 //! A mishap befalls the first message that its rank sends in its step or a later one. Where a message starts is read from
 //! its header, which every transport carries, so neither executor nor transport knows of it.
 
-use coll_exec::{Fault, HEADER_BYTES, Header, Interest, Link, Transport};
+use coll_exec::{Fault, HEADER_BYTES, Header, Interest, Link, Loan, Transport};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,8 +17,8 @@ pub enum What {
     Drop,
     /// It is sent half a time limit late.
     Delay,
-    /// Its first bytes are inverted: of its payload, or of its header if it has none. Frames carry no sum to check, so it is
-    /// for the judging of results to notice.
+    /// Its first bytes are inverted: of its payload, or of its header if it has none. Without
+    /// checksums it is for the judging of results to notice.
     Corrupt,
     /// Its rank is killed in its stead.
     Kill,
@@ -140,7 +140,9 @@ impl<T: Transport> Rehearsed<'_, T> {
             self.rehearsal.held = None;
         }
         let Some((step, header_bytes, payload_bytes)) = header(parts) else { return true };
-        let mut stream = Stream { left: header_bytes + payload_bytes, ..Stream::default() };
+        let checksum_bytes = if payload_bytes > 0 && self.transport.checks(link) { 4 } else { 0 };
+        let left = header_bytes + payload_bytes + checksum_bytes;
+        let mut stream = Stream { left, ..Stream::default() };
         match self.rehearsal.take(step) {
             None => {}
             Some(What::Drop) => stream.dropped = true,
@@ -199,6 +201,28 @@ impl<T: Transport> Transport for Rehearsed<'_, T> {
 
     fn consume(&mut self, link: Link, bytes: usize) {
         self.transport.consume(link, bytes);
+    }
+
+    // This rank lends nothing: mishaps befall messages on their way. What others lend it reads.
+
+    fn lends(&self, link: Link) -> Option<u64> {
+        self.transport.lends(link)
+    }
+
+    fn checks(&self, link: Link) -> bool {
+        self.transport.checks(link)
+    }
+
+    fn borrow(&mut self, link: Link, loan: &Loan) -> Result<&[u8], Fault> {
+        self.transport.borrow(link, loan)
+    }
+
+    fn still_lent(&mut self, link: Link, loan: &Loan) -> Result<(), Fault> {
+        self.transport.still_lent(link, loan)
+    }
+
+    fn give_back(&mut self, link: Link) {
+        self.transport.give_back(link);
     }
 
     fn flush(&mut self) {

@@ -1,6 +1,6 @@
 //! Ranks as threads, and inputs that tell rank and index.
 
-use coll::{CommError, Communicator, Via};
+use coll::{Builder, CommError, Communicator, Via};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,16 @@ pub(crate) fn world_by<R: Send + 'static>(
     ranks: u32,
     each: impl Fn(&mut Communicator) -> R + Clone + Send + 'static,
 ) -> Vec<R> {
-    let threads: Vec<_> = Communicator::builder()
-        .via(via)
+    world_of(Communicator::builder().via(via), ranks, each)
+}
+
+/// Of communicators that are built so.
+pub(crate) fn world_of<R: Send + 'static>(
+    builder: Builder,
+    ranks: u32,
+    each: impl Fn(&mut Communicator) -> R + Clone + Send + 'static,
+) -> Vec<R> {
+    let threads: Vec<_> = builder
         .local(ranks)
         .unwrap_or_else(|error| panic!("{error}"))
         .into_iter()
@@ -42,6 +50,7 @@ pub(crate) fn world_by<R: Send + 'static>(
 }
 
 /// Runs `each`, which must not fail, by every way that ranks reach each other.
+#[allow(dead_code, reason = "not every suite has one world for every way")]
 pub(crate) fn well(
     ranks: u32,
     each: impl Fn(&mut Communicator) -> Result<(), CommError> + Clone + Send + 'static,

@@ -44,6 +44,25 @@ impl BenchTransport {
     }
 }
 
+/// Where buffers lie.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchMemory {
+    /// Memory like any other
+    Ordinary,
+    /// Memory of `comm.alloc`, which ranks that share it read in place
+    Alloc,
+}
+
+impl BenchMemory {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            BenchMemory::Ordinary => "ordinary",
+            BenchMemory::Alloc => "alloc",
+        }
+    }
+}
+
 /// An operation's name is not looked at here, so that an unknown one gets a better message.
 #[derive(Args)]
 pub(crate) struct BenchArgs {
@@ -56,6 +75,9 @@ pub(crate) struct BenchArgs {
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "tcp")]
     pub(crate) transport: BenchTransport,
+    /// Where buffers lie
+    #[arg(long, value_enum, default_value = "ordinary")]
+    pub(crate) memory: BenchMemory,
     /// What runs the operations
     #[arg(long, value_enum, default_value = "communicator")]
     pub(crate) through: Through,
@@ -113,7 +135,7 @@ pub(crate) struct BenchArgs {
     /// In lines: the number of the round
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) round: u32,
-    /// In lines: the configuration's name [default: collc- and the transport]
+    /// In lines: the configuration's name [default: collc- and the transport, and -alloc for `--memory alloc`]
     #[arg(long, value_name = "NAME")]
     pub(crate) config: Option<String>,
     /// What `collc tune` wrote [env: COLLC_TUNE; default: shipped constants]

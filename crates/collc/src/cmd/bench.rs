@@ -20,7 +20,7 @@ mod wire;
 pub(crate) use settings::{Cell, Measured, Pace, Settings};
 
 use super::choice;
-use crate::args::{BenchArgs, BenchFormat, Through};
+use crate::args::{BenchArgs, BenchFormat, BenchMemory, Through};
 use crate::failure::Failure;
 use crate::processes::{self, Heard, Processes};
 use coll::select::Question;
@@ -163,6 +163,11 @@ fn settings(
     let forced = std::env::var(choice::SCHEDULE).unwrap_or_default();
     choice::forced()?;
     let plans = args.through == Through::Plans;
+    let checksums = crate::environment::checksums()?;
+    if plans && checksums {
+        return Err(Failure::unusable("plans that run without a communicator have no checksums")
+            .help("unset COLLC_CHECKSUM, or leave out `--through plans`"));
+    }
     let chooser = choice::chooser(args.constants.as_deref())?;
     for &operation in operations {
         let question = Question {
@@ -207,6 +212,8 @@ fn settings(
         cores: choice::cores(),
         constants,
         forced,
+        checksums,
+        shared_memory: args.memory == BenchMemory::Alloc,
         plans,
     })
 }

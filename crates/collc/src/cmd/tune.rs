@@ -149,6 +149,8 @@ fn settings(args: &TuneArgs, world: u32, cores: u32, cells: Vec<Cell>) -> Settin
         check: true,
         time_limit_s: args.timeout,
         transport: args.transport.name().to_string(),
+        checksums: false,
+        shared_memory: false,
         plans: true,
         cores,
         constants: None,

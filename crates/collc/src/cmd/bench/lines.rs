@@ -1,7 +1,7 @@
 //! A line of JSON for a cell: the fields of `tests/peers`, and the schedule that was taken.
 
 use super::settings::{Cell, Measured};
-use crate::args::BenchArgs;
+use crate::args::{BenchArgs, BenchMemory};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -9,6 +9,7 @@ struct Line<'a> {
     peer: &'static str,
     transport: &'a str,
     config: &'a str,
+    memory: &'static str,
     version: &'static str,
     op: String,
     ranks: u32,
@@ -44,11 +45,13 @@ pub(super) fn line(
     measured: &Measured,
 ) -> String {
     let GBps { algbw, busbw } = GBps::of(measured, measured.median_us);
-    let default = format!("collc-{transport}");
+    let suffix = if args.memory == BenchMemory::Alloc { "-alloc" } else { "" };
+    let default = format!("collc-{transport}{suffix}");
     let line = Line {
         peer: "collc",
         transport,
         config: args.config.as_deref().unwrap_or(&default),
+        memory: args.memory.name(),
         version: env!("CARGO_PKG_VERSION"),
         op: cell.operation.replace('_', ""),
         ranks: world,

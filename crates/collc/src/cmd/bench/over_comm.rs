@@ -40,6 +40,7 @@ impl OverComm {
             .time_limit(Duration::from_secs_f64(settings.time_limit_s))
             .via(via)
             .chooser(Arc::new(settings.chooser()?))
+            .checksums(settings.checksums)
             .build();
         Ok(OverComm {
             settings: settings.clone(),
@@ -47,8 +48,8 @@ impl OverComm {
             contracts: BTreeMap::new(),
             cell: Cell { operation: String::new(), bytes: 0, in_place: false, schedule: None },
             counts: Vec::new(),
-            input: Pages::default(),
-            output: Pages::default(),
+            input: Pages::new(settings.shared_memory),
+            output: Pages::new(settings.shared_memory),
         })
     }
 }
@@ -76,15 +77,15 @@ impl Subject for OverComm {
         };
         match cell.in_place {
             true => {
-                self.input.set_len(0);
-                self.output.set_len(size(&|_, _| true));
+                self.input.set_len(0)?;
+                self.output.set_len(size(&|_, _| true))?;
             }
             false => {
-                self.input.set_len(size(&|buffer, block| contract.is_given(rank, buffer, block)));
+                self.input.set_len(size(&|buffer, block| contract.is_given(rank, buffer, block)))?;
                 let ensured = size(&|buffer, block| contract.ensured(rank, buffer, block).is_some());
                 // Of the first rank of an exclusive scan nothing is asked, but it brings its buffer.
                 let least = if cell.operation == "exscan" { self.input.bytes().len() } else { 0 };
-                self.output.set_len(ensured.max(least));
+                self.output.set_len(ensured.max(least))?;
             }
         }
         self.cell = cell.clone();

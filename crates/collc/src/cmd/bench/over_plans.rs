@@ -54,7 +54,6 @@ impl Bind {
 }
 
 /// Memory of one buffer, kept from cell to cell.
-#[derive(Default)]
 struct Memory {
     input: Pages,
     output: Pages,
@@ -125,11 +124,13 @@ impl<W: Wire> Subject for OverPlans<W> {
         let reduces = reduces(&candidate);
         let reducer = reduces.then_some(&self.reducer);
         let bound = bind(plan, rank, &counts, dtype.size_bytes(), reducer, &placements)?;
-        self.memory.resize_with(self.memory.len().max(placements.len()), Memory::default);
+        let shared = self.settings.shared_memory;
+        let none = || Memory { input: Pages::new(shared), output: Pages::new(shared) };
+        self.memory.resize_with(self.memory.len().max(placements.len()), none);
         for (at, memory) in self.memory.iter_mut().enumerate().take(placements.len()) {
             let [input, output] = bound.buffer_bytes(at).unwrap_or_default();
-            memory.input.set_len(input as usize);
-            memory.output.set_len(output as usize);
+            memory.input.set_len(input as usize)?;
+            memory.output.set_len(output as usize)?;
         }
         let root = plan.root;
         let (bus_factor, actual_bytes) = (*bus_factor, elements * dtype.size_bytes());

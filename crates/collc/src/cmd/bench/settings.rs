@@ -27,6 +27,10 @@ pub(crate) struct Settings {
     /// Seconds without progress after which the rank gives up.
     pub(crate) time_limit_s: f64,
     pub(crate) transport: String,
+    /// Buffers lie where peers read them in place.
+    pub(crate) shared_memory: bool,
+    /// Payloads carry checksums over TCP.
+    pub(crate) checksums: bool,
     /// Run chosen plans, without a communicator.
     pub(crate) plans: bool,
     /// Cores that choices reckon with.

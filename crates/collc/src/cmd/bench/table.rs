@@ -4,7 +4,7 @@
 //! ranks; `algbw` is size over time, `busbw` that times the operation's factor; GB are 10^9 bytes.
 
 use super::settings::Measured;
-use crate::args::BenchArgs;
+use crate::args::{BenchArgs, BenchMemory};
 use coll::Bytes;
 
 /// What stands above an operation's rows.
@@ -18,7 +18,11 @@ pub(super) fn head(args: &BenchArgs, operation: &str, world: u32) -> String {
         [] => format!("minBytes {} maxBytes {} step: {step}", args.min_bytes.0, args.max_bytes.0),
         _ => format!("{} sizes", args.sizes.len()),
     };
-    let mut text = format!("# collc {} bench over {}\n", env!("CARGO_PKG_VERSION"), args.transport.name());
+    let (version, transport) = (env!("CARGO_PKG_VERSION"), args.transport.name());
+    let mut text = match args.memory {
+        BenchMemory::Ordinary => format!("# collc {version} bench over {transport}\n"),
+        memory => format!("# collc {version} bench over {transport}, memory: {}\n", memory.name()),
+    };
     text += &format!("# Collective test starting: {operation}\n");
     text += &format!(
         "# ranks {world} {sizes} warmup iters: {} iters: {} validation: {}\n#\n",

@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use crate::failure::Failure;
-use coll_exec::{Fault, Interest, Link, Transport};
+use coll_exec::{Fault, Interest, Link, Loan, Transport};
 use coll_shm::{Options, ShmTransport, processes};
 use coll_tcp::{JoinOptions, TcpTransport, Token};
 use std::time::Duration;
@@ -128,6 +128,45 @@ impl Transport for Shm {
     #[inline]
     fn consume(&mut self, link: Link, bytes: usize) {
         self.shm.consume(link, bytes);
+    }
+
+    #[inline]
+    fn lends(&self, link: Link) -> Option<u64> {
+        self.shm.lends(link)
+    }
+
+    #[inline]
+    fn lend(&mut self, link: Link, bytes: &[u8]) -> Option<Loan> {
+        self.shm.lend(link, bytes)
+    }
+
+    #[inline]
+    fn lent(&mut self, link: Link) {
+        self.shm.lent(link);
+    }
+
+    #[inline]
+    fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
+        self.shm.is_returned(link)
+    }
+
+    #[inline]
+    fn borrow(&mut self, link: Link, loan: &Loan) -> Result<&[u8], Fault> {
+        self.shm.borrow(link, loan)
+    }
+
+    #[inline]
+    fn still_lent(&mut self, link: Link, loan: &Loan) -> Result<(), Fault> {
+        self.shm.still_lent(link, loan)
+    }
+
+    #[inline]
+    fn give_back(&mut self, link: Link) {
+        self.shm.give_back(link);
+    }
+
+    fn revoke(&mut self) {
+        self.shm.revoke();
     }
 
     #[inline]

@@ -76,6 +76,8 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         rendezvous: String::new(),
         token: String::new(),
         via: args.transport.via(),
+        ranks_per_host: ranks_per_host(args)?,
+        checksums: crate::environment::checksums()?,
         plan_hash: coll::proof_hash(&found.plan),
         elements,
         counts: counts.clone(),
@@ -100,6 +102,20 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         remark: found.remark,
         plan: found.plan,
     })
+}
+
+/// How many ranks share memory, if not all that can.
+fn ranks_per_host(args: &RunArgs) -> Result<Option<u32>, Failure> {
+    match (args.ranks_per_host, args.transport) {
+        (Some(_), TransportKind::Tcp | TransportKind::Shm) => {
+            let named = args.transport.name();
+            Err(Failure::unusable(format!(
+                "`--ranks-per-host` says who shares memory, and all go by {named}"
+            ))
+            .help("take `--transport auto`, or `threads`"))
+        }
+        (ranks, _) => Ok(ranks),
+    }
 }
 
 /// Elements of the sized buffer, and of each class.
@@ -189,6 +205,10 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
     let chooser = choice::chooser(args.constants.as_deref())?;
     // Ranks that are started one by one may be on unlike machines, and have to choose alike.
     let cores = if args.ranks.is_some() { choice::cores() } else { ranks };
+    let layout = match args.ranks_per_host {
+        Some(ranks_per_host) if ranks_per_host < ranks => Layout { ranks_per_host, cores },
+        _ => Layout::one_host(cores),
+    };
     let rows = counts::given(args)?;
     let bytes = match &rows {
         None => args.bytes.0,
@@ -200,8 +220,8 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
         dtype: args.dtype,
         accumulate: args.passes.accumulate.is_some(),
         wire: args.passes.wire,
-        transport: args.transport.constants(args.ranks.is_some()),
-        layout: Layout::one_host(cores),
+        transport: args.transport.constants(args.ranks.is_some() && layout.ranks_per_host >= ranks),
+        layout,
         ..Question::new(operation, ranks, bytes)
     };
     let chosen = chooser.choose(&question).map_err(|error| Failure::unusable(error.to_string()))?.candidate;
