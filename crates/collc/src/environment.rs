@@ -4,7 +4,11 @@ use crate::output;
 use std::env;
 
 /// Each with what it is for.
-const VARIABLES: [(&str, &str); 6] = [
+const VARIABLES: [(&str, &str); 7] = [
+    (
+        "COLLC_DETERMINISTIC",
+        "`1`: schedules whose bits depend on the number of ranks alone, as `--deterministic` takes them",
+    ),
     (
         "COLLC_FAULT",
         "failures to rehearse: `rank2:step5:drop`, or delay, corrupt, kill; several with commas between",
@@ -41,6 +45,6 @@ fn names() -> String {
 
 /// For the help.
 pub(crate) fn help() -> String {
-    let lines: Vec<String> = VARIABLES.iter().map(|(name, what)| format!("  {name:<15} {what}")).collect();
+    let lines: Vec<String> = VARIABLES.iter().map(|(name, what)| format!("  {name:<19} {what}")).collect();
     format!("Environment:\n{}", lines.join("\n"))
 }

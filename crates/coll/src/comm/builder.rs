@@ -50,6 +50,8 @@ pub(crate) struct Settings {
     pub(crate) name: String,
     pub(crate) recorded: usize,
     pub(crate) chooser: Arc<Chooser>,
+    /// The order of reductions depends on rank numbers alone.
+    pub(crate) deterministic: bool,
 }
 
 impl std::fmt::Debug for Settings {
@@ -73,6 +75,7 @@ impl Default for Builder {
                 name: "world".to_string(),
                 recorded: RECORDED,
                 chooser: Arc::clone(SHIPPED.get_or_init(|| Arc::new(Chooser::new(Tuning::shipped())))),
+                deterministic: false,
             },
             wrong: None,
         }
@@ -135,14 +138,27 @@ impl Builder {
         self
     }
 
+    /// The order in which ranks' values are reduced depends on rank numbers alone, not on sizes, on how ranks reach each
+    /// other, or on where they are: equal inputs give equal bits, one by one or joined, on every machine. Off by default, as
+    /// one schedule has to serve all sizes then; `collc explain-choice --deterministic` shows what that costs. Equal on all
+    /// ranks. [`Communicator::set_deterministic`] switches it later, and communicators that are split off begin with it.
+    ///
+    /// It is about the library's own schedules. One of your own ([`Communicator::load`]) reduces as it is written.
+    pub fn deterministic(mut self, deterministic: bool) -> Builder {
+        self.settings.deterministic = deterministic;
+        self
+    }
+
     /// Takes rank, world and rendezvous from the variables that launchers set: RANK, WORLD_SIZE, MASTER_ADDR and
-    /// MASTER_PORT; the token from COLLC_TOKEN, if it is set. Nothing else in this library reads the environment.
+    /// MASTER_PORT; the token from COLLC_TOKEN, if it is set; and from COLLC_DETERMINISTIC, `1` or `0`, what
+    /// [`Builder::deterministic`] says. Nothing else in this library reads the environment.
     pub fn from_env(mut self) -> Builder {
         match variables(|name| std::env::var(name).ok()) {
-            Ok((place, rendezvous, token)) => {
+            Ok(Variables { place, rendezvous, token, deterministic }) => {
                 self.place = Some(place);
                 self.rendezvous = rendezvous.or(self.rendezvous);
                 self.token = token.unwrap_or(self.token);
+                self.settings.deterministic = deterministic.unwrap_or(self.settings.deterministic);
             }
             Err(what) => self.wrong = Some(what),
         }
@@ -181,7 +197,7 @@ impl Builder {
             job: String::new(),
             time_limit: self.time_limit,
             via: self.via,
-            fingerprint: Vec::new(),
+            fingerprint: fingerprint(&self.settings),
         };
         open(meeting, host, None, self.settings)
     }
@@ -218,7 +234,7 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
             job: String::new(),
             time_limit: options.time_limit,
             via: options.via,
-            fingerprint: Vec::new(),
+            fingerprint: fingerprint(&options.settings),
         };
         let (host, settings) = (Host::clone(&host), options.settings.clone());
         // Joining waits for the others, so each does it in a thread of its own.
@@ -236,6 +252,11 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
     joined.collect()
 }
 
+/// What ranks compare as they meet, of what they were told.
+fn fingerprint(settings: &Settings) -> Vec<(String, String)> {
+    vec![("deterministic".to_string(), settings.deterministic.to_string())]
+}
+
 /// Joins, and makes the communicator.
 pub(crate) fn open(
     meeting: Meeting,
@@ -250,9 +271,16 @@ pub(crate) fn open(
     Ok(Communicator::with_engine(Box::new(Engine::new(wires, settings))))
 }
 
-type Variables = ((u32, u32), Option<String>, Option<String>);
+/// What the environment says.
+#[derive(Debug, PartialEq)]
+struct Variables {
+    /// Rank and world.
+    place: (u32, u32),
+    rendezvous: Option<String>,
+    token: Option<String>,
+    deterministic: Option<bool>,
+}
 
-/// Rank and world, the rendezvous, the token.
 fn variables(variable: impl Fn(&str) -> Option<String>) -> Result<Variables, String> {
     let number = |name: &str| {
         let text = variable(name).ok_or_else(|| format!("the environment has no {name}"))?;
@@ -266,7 +294,15 @@ fn variables(variable: impl Fn(&str) -> Option<String>) -> Result<Variables, Str
         (None, Some(_)) => return Err("the environment has MASTER_PORT and no MASTER_ADDR".to_string()),
         (None, None) => None,
     };
-    Ok((place, rendezvous, variable("COLLC_TOKEN")))
+    let deterministic = match variable("COLLC_DETERMINISTIC").as_deref().map(str::trim) {
+        None | Some("") => None,
+        Some("1") => Some(true),
+        Some("0") => Some(false),
+        Some(found) => {
+            return Err(format!("the environment's COLLC_DETERMINISTIC is `{found}`; 1 or 0 it can be"));
+        }
+    };
+    Ok(Variables { place, rendezvous, token: variable("COLLC_TOKEN"), deterministic })
 }
 
 /// An IPv6 address is bracketed before a port.
@@ -287,9 +323,17 @@ mod tests {
     fn launchers_variables_are_read() {
         let found =
             from(&[("RANK", "1"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "::1"), ("MASTER_PORT", "29500")]);
-        assert_eq!(found, Ok(((1, 4), Some("[::1]:29500".to_string()), None)));
-        let found = from(&[("RANK", "0"), ("WORLD_SIZE", "1"), ("COLLC_TOKEN", "x")]);
-        assert_eq!(found, Ok(((0, 1), None, Some("x".to_string()))));
+        let rendezvous = Some("[::1]:29500".to_string());
+        let expected = Variables { place: (1, 4), rendezvous, token: None, deterministic: None };
+        assert_eq!(found, Ok(expected));
+        let alone = [("RANK", "0"), ("WORLD_SIZE", "1"), ("COLLC_TOKEN", "x"), ("COLLC_DETERMINISTIC", "1")];
+        let expected = Variables {
+            place: (0, 1),
+            rendezvous: None,
+            token: Some("x".to_string()),
+            deterministic: Some(true),
+        };
+        assert_eq!(from(&alone), Ok(expected));
     }
 
     #[test]
@@ -298,6 +342,8 @@ mod tests {
         let half = [("RANK", "1"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "a")];
         assert!(from(&half).unwrap_err().contains("no MASTER_PORT"));
         assert!(from(&[("RANK", "-1"), ("WORLD_SIZE", "4")]).unwrap_err().contains("`-1`"));
+        let unclear = [("RANK", "0"), ("WORLD_SIZE", "1"), ("COLLC_DETERMINISTIC", "perhaps")];
+        assert!(from(&unclear).unwrap_err().contains("`perhaps`"));
     }
 
     #[test]

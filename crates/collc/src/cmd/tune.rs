@@ -149,6 +149,7 @@ fn settings(args: &TuneArgs, world: u32, cores: u32, cells: Vec<Cell>) -> Settin
         check: true,
         time_limit_s: args.timeout,
         transport: args.transport.name().to_string(),
+        deterministic: false,
         plans: true,
         cores,
         constants: None,

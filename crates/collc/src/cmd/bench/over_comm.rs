@@ -40,16 +40,22 @@ impl OverComm {
             .time_limit(Duration::from_secs_f64(settings.time_limit_s))
             .via(via)
             .chooser(Arc::new(settings.chooser()?))
+            .deterministic(settings.deterministic)
             .build();
-        Ok(OverComm {
+        Ok(OverComm::on(settings, comm.map_err(|error| Failure::wrong(error.to_string()))?))
+    }
+
+    /// Runs calls of a communicator that there is already.
+    pub(super) fn on(settings: &Settings, comm: Communicator) -> OverComm {
+        OverComm {
             settings: settings.clone(),
-            comm: comm.map_err(|error| Failure::wrong(error.to_string()))?,
+            comm,
             contracts: BTreeMap::new(),
             cell: Cell { operation: String::new(), bytes: 0, in_place: false, schedule: None },
             counts: Vec::new(),
             input: Pages::default(),
             output: Pages::default(),
-        })
+        }
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     /// Seconds without progress after which the rank gives up.
     pub(crate) time_limit_s: f64,
     pub(crate) transport: String,
+    /// Bits are to depend on the number of ranks alone.
+    pub(crate) deterministic: bool,
     /// Run chosen plans, without a communicator.
     pub(crate) plans: bool,
     /// Cores that choices reckon with.
@@ -115,7 +117,7 @@ pub(crate) struct Measured {
 }
 
 /// A line that a rank says.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum Word {
     /// A cell is done.
     Cell(Box<Measured>),
