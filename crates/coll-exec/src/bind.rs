@@ -82,19 +82,11 @@ impl Bound {
     }
 
     /// Like [`Bound::typed`], where some memories' blocks lie anywhere in them. Blocks of an output must not overlap.
-    pub fn spread(
-        binding: Binding<'_>,
-        dtype: DType,
-        spreads: &[Spread<'_>],
-    ) -> Result<Bound, BindError> {
+    pub fn spread(binding: Binding<'_>, dtype: DType, spreads: &[Spread<'_>]) -> Result<Bound, BindError> {
         Bound::make(binding, Some(dtype), spreads)
     }
 
-    fn make(
-        binding: Binding<'_>,
-        dtype: Option<DType>,
-        spreads: &[Spread<'_>],
-    ) -> Result<Bound, BindError> {
+    fn make(binding: Binding<'_>, dtype: Option<DType>, spreads: &[Spread<'_>]) -> Result<Bound, BindError> {
         let Binding { plan, rank, .. } = binding;
         coll_plan::verify(plan).map_err(|error| BindError::Plan { what: error.to_string() })?;
         let part = plan.rank(rank).filter(|part| part.rank == rank).ok_or_else(|| BindError::NoPart {
