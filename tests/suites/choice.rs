@@ -172,7 +172,7 @@ fn grid() -> Vec<Question> {
             questions.extend([
                 Question { commutative: false, ..plain.clone() },
                 Question { unequal_blocks: true, ..plain.clone() },
-                Question { dtype: DType::BF16, user_operator: true, ..plain },
+                Question { dtype: DType::Bf16, user_operator: true, ..plain },
             ]);
         }
     }
@@ -238,7 +238,7 @@ fn deterministic_choices_depend_on_ranks_alone() {
                 Question { transport: "threads", layout: Layout::one_host(1), ..plain.clone() },
                 Question {
                     layout: Layout { ranks_per_host: 2, cores: 2 },
-                    dtype: DType::BF16,
+                    dtype: DType::Bf16,
                     ..plain.clone()
                 },
             ];

@@ -93,6 +93,14 @@ impl Family {
         proof.as_ref().map_err(String::as_str)
     }
 
+    /// Has a member's proof fail.
+    #[cfg(test)]
+    pub(crate) fn refute(&self, member: usize) {
+        let runs = self.runs(member).ok();
+        let refuted = runs.map(|runs| runs.proof.set(Err("is wrong: it was said to be".to_string())));
+        assert!(matches!(refuted, Some(Ok(()))), "it runs, and is not proved yet");
+    }
+
     /// What a member takes at least, in microseconds, as far as that is known without compiling it; none if it cannot run.
     pub(crate) fn bound_us(
         &self,

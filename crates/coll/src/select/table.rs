@@ -206,6 +206,28 @@ fn least(interval: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coll_cost::Tuning;
+
+    #[test]
+    fn what_fails_its_proof_is_dropped_and_the_next_taken() {
+        let question = Question::new("allreduce", 4, 1 << 16);
+        let constants = Tuning::shipped().of(question.transport).cloned().expect("they are shipped");
+        let mut refuted: Vec<usize> = Vec::new();
+        let mut times_us = Vec::new();
+        for _ in 0..4 {
+            let family = Arc::new(Family::new("allreduce", 4, 0, question.layout));
+            refuted.iter().for_each(|&at| family.refute(at));
+            let excluded = family.members.iter().map(|_| None).collect();
+            let table = Table::new(family, excluded, constants.clone(), question.clone(), Looks::AsNeeded);
+            let table = table.expect("others serve");
+            let taken = table.index(question.bytes);
+            assert!(!refuted.contains(&taken), "{taken} after {refuted:?}");
+            assert!(refuted.iter().all(|&at| table.bar(at).is_some_and(|bar| bar.starts_with("is wrong"))));
+            times_us.extend(table.predict_us(taken, question.bytes));
+            refuted.push(taken);
+        }
+        assert!(times_us.is_sorted(), "{times_us:?}");
+    }
 
     #[test]
     fn intervals_cover_all_sizes_in_order() {
