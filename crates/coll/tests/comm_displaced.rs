@@ -1,4 +1,5 @@
-//! Blocks that lie anywhere in their buffers: in any order and with gaps; overlaps and what lies outside are refused.
+//! Blocks that lie anywhere in their buffers: in any order and with gaps; overlaps and what lies outside are refused. Known
+//! fault B021, as far as it can be written in Rust.
 
 #[path = "comm/world.rs"]
 mod world;
