@@ -125,7 +125,7 @@ enum Given {
     /// It is a process, and meets them by itself.
     Nothing,
     /// Ranks are threads: its memory.
-    Memory(ShmTransport),
+    Memory(Box<ShmTransport>),
     /// Ranks are threads: its communicator.
     Communicator(Box<Communicator>),
 }
@@ -135,7 +135,9 @@ fn cells(settings: &Settings, given: Given, say: &dyn Fn(&Word)) -> Result<(), F
     let control = Control::open(&settings.control, settings.world, settings.rank, patience)?;
     let run = Run { settings, control: &control, say };
     match (given, settings.transport.as_str()) {
-        (Given::Memory(memory), _) => run.on(OverPlans::on(settings, |_| wire::of_threads(memory, settings))),
+        (Given::Memory(memory), _) => {
+            run.on(OverPlans::on(settings, |_| wire::of_threads(*memory, settings)))
+        }
         (Given::Communicator(comm), _) => run.on(Ok(OverComm::on(settings, *comm))),
         (Given::Nothing, _) if !settings.plans => run.on(OverComm::join(settings)),
         (Given::Nothing, wire::SHM) => {

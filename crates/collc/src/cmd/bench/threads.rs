@@ -53,7 +53,7 @@ fn given(settings: &Settings) -> Result<Vec<Given>, Failure> {
         let memories = coll_shm::threads::world(settings.world);
         let memories =
             memories.map_err(|error| Failure::unusable(format!("no memory for ranks: {error}")))?;
-        return Ok(memories.into_iter().map(Given::Memory).collect());
+        return Ok(memories.into_iter().map(|memory| Given::Memory(Box::new(memory))).collect());
     }
     let comms = Communicator::builder()
         .via(Via::Shm)
