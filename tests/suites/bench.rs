@@ -11,7 +11,8 @@ fn root() -> PathBuf {
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
     command.args(arguments).current_dir(root());
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_SCHEDULE", "COLLC_TUNE"] {
+    let others = ["COLLC_SCHEDULE", "COLLC_TUNE", "COLLC_DETERMINISTIC"];
+    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"].into_iter().chain(others) {
         command.env_remove(variable);
     }
     command.envs(variables.iter().copied());
@@ -82,6 +83,39 @@ fn a_schedule_is_insisted_on_from_outside() {
 }
 
 #[test]
+fn what_determinism_costs_is_told() {
+    let large = ["explain-choice", "allreduce", "64MiB", "--ranks", "8", "--cores", "8"];
+    let text = printed(&[&large[..], &["--deterministic"]].concat(), &[]);
+    assert!(text.contains("reduces in an order that depends on an element's place"), "{text}");
+    let price = text.lines().find(|line| line.starts_with("deterministic: ")).expect("it is told");
+    assert!(price.ends_with("times as long"), "{price}");
+    let json = printed(&[&large[..], &["--deterministic", "--format", "json"]].concat(), &[]);
+    let document: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let price = &document["price"];
+    assert!(price["deterministic_us"].as_f64() >= price["plain_us"].as_f64(), "{price}");
+    let plain: serde_json::Value =
+        serde_json::from_str(&printed(&[&large[..], &["--format", "json"]].concat(), &[])).expect("JSON");
+    assert_eq!((&price["plain"], &plain["price"]), (&plain["taken"], &serde_json::Value::Null));
+    // One schedule for all sizes, by option or by environment.
+    let taken = |bytes: &str, more: &[&str], variables: &[(&str, &str)]| {
+        let run = ["run", "allreduce", "--ranks", "4", "--iters", "1", "--bytes", bytes];
+        let text = printed(&[&run[..], more].concat(), variables);
+        let name = text.split("taking the library's ").nth(1).expect("it says which");
+        name.split(';').next().expect("a name").to_string()
+    };
+    let by_option = taken("8", &["--deterministic"], &[]);
+    assert_eq!(taken("4MiB", &["--deterministic"], &[]), by_option);
+    assert_eq!(taken("4MiB", &["--transport", "shm"], &[("COLLC_DETERMINISTIC", "1")]), by_option);
+    refused(&["run", "allreduce.ring", "--ranks", "4", "--deterministic"], &[], 2, "an element's place");
+    refused(
+        &["run", "allreduce", "--ranks", "2"],
+        &[("COLLC_DETERMINISTIC", "so")],
+        2,
+        "COLLC_DETERMINISTIC is `so`",
+    );
+}
+
+#[test]
 fn what_cannot_be_explained_is_refused() {
     refused(&["explain-choice", "allredux", "8", "--ranks", "4"], &[], 2, "there are broadcast");
     refused(&["explain-choice", "allreduce", "8 apples", "--ranks", "4"], &[], 2, "is no size");
@@ -112,7 +146,7 @@ fn the_table_is_that_of_nccl_tests() {
         "-w",
         "1",
     ];
-    for transport in ["tcp", "shm"] {
+    for transport in ["tcp", "shm", "threads"] {
         let text = printed(&[&arguments[..], &["--transport", transport]].concat(), &[]);
         let rows: Vec<Vec<&str>> = text
             .lines()
@@ -149,7 +183,13 @@ fn lines_are_those_that_peers_py_reads() {
         "--min-small",
         "5",
     ];
-    for more in [&["--transport", "tcp"][..], &["--transport", "shm"], &["--through", "plans"]] {
+    for more in [
+        &["--transport", "tcp"][..],
+        &["--transport", "shm"],
+        &["--transport", "threads", "--deterministic"],
+        &["--through", "plans"],
+        &["--through", "plans", "--transport", "threads", "--deterministic"],
+    ] {
         let text = printed(&[&arguments[..], more].concat(), &[]);
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
@@ -212,6 +252,9 @@ fn constants_are_measured_written_and_taken() {
     fs::write(&path, damaged).expect("it can be written");
     refused(&ask(&["--constants", &file]), &[], 2, "swich_us");
     refused(&tune, &[], 2, "it would be replaced");
+    let threads = ["tune", "--transport", "threads", "--ranks", "2", "--target", "0.005", "-o", &file];
+    fs::remove_file(&path).expect("it is there");
+    assert!(printed(&threads, &[]).contains("\nthreads: a message costs"));
     refused(&["tune", "--ranks", "1", "-o", &format!("{file}.new")], &[], 2, "two ranks at least");
 }
 

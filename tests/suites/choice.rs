@@ -155,6 +155,118 @@ fn choices_are_the_same_whoever_asks_and_in_whatever_order() {
     assert_eq!(up.fingerprint(), down.fingerprint());
 }
 
+/// Questions of every kind on a grid of operations, sizes, rank counts, transports and places.
+fn grid() -> Vec<Question> {
+    let mut questions = Vec::new();
+    for operation in coll::OPERATIONS {
+        for ranks in 2..=16 {
+            let layouts =
+                [Layout::one_host(2), Layout::one_host(ranks), Layout { ranks_per_host: 4, cores: 4 }];
+            // One transport and place for each rank count, all of both over them.
+            let layout = layouts[ranks as usize % 3];
+            let transport = ["shm", "tcp"][ranks as usize / 3 % 2];
+            for bytes in [8, 1 << 12, 1 << 16, 1 << 20, 1 << 26] {
+                questions.push(Question { layout, transport, ..question(operation, ranks, bytes) });
+            }
+            let plain = Question { layout, transport, ..question(operation, ranks, 1 << 14) };
+            questions.extend([
+                Question { commutative: false, ..plain.clone() },
+                Question { unequal_blocks: true, ..plain.clone() },
+                Question { dtype: DType::Bf16, user_operator: true, ..plain },
+            ]);
+        }
+    }
+    questions
+}
+
+#[test]
+fn what_is_compiled_in_part_is_chosen_as_if_all_were() {
+    let (some, all) = (chooser(), chooser().exhaustive());
+    for question in grid() {
+        let choice = |chooser: &Chooser| chooser.choose(&question).map(|choice| choice.candidate.to_string());
+        assert_eq!(choice(&some), choice(&all), "{question:?}");
+    }
+}
+
+#[test]
+fn nothing_takes_less_than_its_bound() {
+    let tuning = Tuning::shipped();
+    let layouts = [Layout::one_host(1), Layout::one_host(3), Layout { ranks_per_host: 3, cores: 2 }];
+    for (operation, schedule, ranks) in [
+        ("allreduce", "ring", 6),
+        ("allreduce", "one_shot", 5),
+        ("allreduce", "double_tree", 7),
+        ("allreduce", "rabenseifner", 6),
+        ("broadcast", "chain", 6),
+        ("broadcast", "scatter_allgather", 5),
+        ("alltoall", "bruck", 6),
+        ("gather", "binomial", 7),
+        ("barrier", "dissemination", 6),
+        ("scan", "doubling", 6),
+    ] {
+        let outline = outline(operation, schedule, ranks, &[]);
+        for transport in ["tcp", "shm", "threads"] {
+            let constants = tuning.of(transport).expect("they are shipped");
+            for layout in layouts {
+                for bytes in [0, 8, 1 << 14, 1 << 20, 1 << 27] {
+                    let work = Work { bytes, dtype: DType::F32, user_operator: false };
+                    let bound = outline.totals().bound_us(ranks, constants, layout, work);
+                    let us = outline.predict_us(constants, layout, work);
+                    let context = format!("{operation}.{schedule}, {bytes} B over {transport}, {layout:?}");
+                    assert!(bound <= us * (1.0 + 1e-9), "{context}: {us} is below {bound}");
+                    assert!(bound > 0.0, "{context}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn deterministic_choices_depend_on_ranks_alone() {
+    let one = chooser();
+    let other = Chooser::new({
+        let mut tuning = Tuning::shipped();
+        tuning.set(constants());
+        tuning
+    });
+    for operation in ["allreduce", "reduce", "reduce_scatter", "scan", "exscan"] {
+        for ranks in [2, 3, 5, 8, 12] {
+            let plain = Question { deterministic: true, ..question(operation, ranks, 8) };
+            let first = one.choose(&plain).expect("one is steady").candidate;
+            let questions = [
+                Question { transport: "shm", bytes: 1 << 26, ..plain.clone() },
+                Question { transport: "threads", layout: Layout::one_host(1), ..plain.clone() },
+                Question {
+                    layout: Layout { ranks_per_host: 2, cores: 2 },
+                    dtype: DType::Bf16,
+                    ..plain.clone()
+                },
+            ];
+            for question in questions {
+                for chooser in [&one, &other] {
+                    assert_eq!(
+                        chooser.choose(&question).expect("one is steady").candidate,
+                        first,
+                        "{question:?}"
+                    );
+                }
+            }
+        }
+    }
+    // Blocks of other lengths get the same bits; and where nothing is reduced, nothing is lost.
+    let uneven = |unequal_blocks| Question {
+        deterministic: true,
+        unequal_blocks,
+        ..question("reduce_scatter", 6, 1 << 12)
+    };
+    let pick = |question: &Question| one.choose(question).expect("one serves").candidate;
+    assert_eq!(pick(&uneven(false)), pick(&uneven(true)));
+    for bytes in [8, 1 << 24] {
+        let plain = question("broadcast", 8, bytes);
+        assert_eq!(pick(&plain), pick(&Question { deterministic: true, ..plain.clone() }));
+    }
+}
+
 /// Steps and bytes of what is taken.
 fn taken(chooser: &Chooser, question: &Question) -> (u32, f64, Candidate) {
     let all = chooser.explain(question).expect("one serves");

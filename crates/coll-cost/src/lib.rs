@@ -22,6 +22,7 @@
 //! All arithmetic is additions, multiplications and comparisons of IEEE doubles in a fixed order, so that every rank of
 //! a job finds the same times, and takes the same schedule.
 
+mod bound;
 mod constants;
 mod file;
 mod fit;
@@ -31,6 +32,7 @@ mod shipped;
 mod simulate;
 mod slices;
 
+pub use bound::Totals;
 pub use constants::{Constants, Fit, Rate, Wire};
 pub use file::{ConstantsError, Tuning};
 pub use fit::{Probe, REDUCED, fit};

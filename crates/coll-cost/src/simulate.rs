@@ -64,6 +64,8 @@ struct Rank {
     mode: Mode,
     /// Its core's place among all machines' cores.
     core: u32,
+    /// Its place among the ranks of its core.
+    place: usize,
     able: VecDeque<u32>,
 }
 
@@ -79,20 +81,25 @@ struct Core {
 }
 
 impl Core {
-    /// Turns from the one at hand to a rank's.
-    fn turns_to(&self, from: usize, rank: u32) -> usize {
-        let at = self.ranks.iter().position(|&home| home == rank).unwrap_or(0);
-        (at + self.ranks.len() - from) % self.ranks.len()
+    /// Turns from one place to another.
+    fn turns(&self, from: usize, to: usize) -> usize {
+        (to + self.ranks.len() - from) % self.ranks.len()
     }
 
-    /// When a rank looks again whose message comes at `now`, while all have been looking in turns.
-    fn look(&self, now: f64, rank: u32, turn_us: f64) -> f64 {
+    /// The first of its ranks from the turn at hand on of which something holds, and how many turns away it is.
+    fn first(&self, holds: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
+        let len = self.ranks.len();
+        (0..len).map(|turns| (turns, self.ranks[(self.turn + turns) % len])).find(|&(_, rank)| holds(rank))
+    }
+
+    /// When the rank at a place looks again whose message comes at `now`, while all have been looking in turns.
+    fn look(&self, now: f64, place: usize, turn_us: f64) -> f64 {
         if turn_us <= 0.0 {
             return now;
         }
         let passed = ((now - self.idle_since) / turn_us).ceil();
         let from = (self.turn + (passed % self.ranks.len() as f64) as usize) % self.ranks.len();
-        self.idle_since + (passed + self.turns_to(from, rank) as f64) * turn_us
+        self.idle_since + (passed + self.turns(from, place) as f64) * turn_us
     }
 }
 
@@ -152,6 +159,8 @@ impl<'o> Run<'o> {
         let hosts = layout.hosts(outline.ranks);
         let mut cores: Vec<Core> = (0..hosts * layout.cores).map(|_| Core::default()).collect();
         (0..outline.ranks).for_each(|rank| cores[home(rank) as usize].ranks.push(rank));
+        let place = |rank: u32| cores[home(rank) as usize].ranks.partition_point(|&other| other < rank);
+        let places: Vec<usize> = (0..outline.ranks).map(place).collect();
         Run {
             outline,
             constants,
@@ -163,7 +172,12 @@ impl<'o> Run<'o> {
             end: vec![0.0; items],
             state: vec![State::Ahead; items],
             ranks: (0..outline.ranks)
-                .map(|rank| Rank { mode: Mode::Asleep, core: home(rank), able: VecDeque::new() })
+                .map(|rank| Rank {
+                    mode: Mode::Asleep,
+                    core: home(rank),
+                    place: places[rank as usize],
+                    able: VecDeque::new(),
+                })
                 .collect(),
             cores,
             wires: vec![0.0; hosts as usize],
@@ -202,7 +216,7 @@ impl<'o> Run<'o> {
         }
         let begins = match core.ranks.len() {
             1 => now,
-            _ => core.look(now, rank, self.constants.switch_us),
+            _ => core.look(now, self.ranks[rank as usize].place, self.constants.switch_us),
         };
         self.take_turn(begins, rank);
     }
@@ -214,15 +228,13 @@ impl<'o> Run<'o> {
         self.ranks[rank as usize].mode = Mode::Asleep;
         let core = &mut self.cores[self.ranks[rank as usize].core as usize];
         let waits = |rank: u32| self.ranks[rank as usize].mode == Mode::Waiting;
-        let next = core.ranks.iter().copied().filter(|&rank| waits(rank));
-        match next.min_by_key(|&rank| core.turns_to(core.turn, rank)) {
+        match core.first(waits) {
             None => {
                 core.busy = false;
                 core.idle_since = now;
             }
-            Some(next) => {
-                let turns = core.turns_to(core.turn, next) as f64;
-                self.take_turn(now + turns * self.constants.switch_us, next);
+            Some((turns, next)) => {
+                self.take_turn(now + turns as f64 * self.constants.switch_us, next);
             }
         }
     }
@@ -230,7 +242,7 @@ impl<'o> Run<'o> {
     fn take_turn(&mut self, begins: f64, rank: u32) {
         let core = &mut self.cores[self.ranks[rank as usize].core as usize];
         core.busy = true;
-        core.turn = core.turns_to(0, rank);
+        core.turn = self.ranks[rank as usize].place;
         self.go(begins, rank);
     }
 

@@ -34,6 +34,20 @@ pub struct Binding<'a> {
     pub placements: &'a [Placement],
 }
 
+/// Where the blocks of one memory lie, if not one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread<'a> {
+    /// The buffer, by its number in the contract. It is bound as [`Placement::Separate`].
+    pub buffer: usize,
+    /// Its output, or else its input.
+    pub output: bool,
+    /// For each block of the buffer its first element. What is said of blocks that this memory does not have counts for
+    /// nothing.
+    pub starts: &'a [u64],
+    /// Elements of the whole memory, gaps included.
+    pub len: u64,
+}
+
 /// A plan bound to a rank, counts, an operator and placements. Scratch memory lives here.
 pub struct Bound {
     pub(crate) rank: u32,
@@ -59,15 +73,20 @@ pub struct Bound {
 impl Bound {
     /// Computes every offset and allocates all scratch.
     pub fn new(binding: Binding<'_>) -> Result<Bound, BindError> {
-        Bound::make(binding, None)
+        Bound::make(binding, None, &[])
     }
 
     /// As [`Bound::new`], for buffers of elements of a type: a plan whose messages are of another type needs to know it.
     pub fn typed(binding: Binding<'_>, dtype: DType) -> Result<Bound, BindError> {
-        Bound::make(binding, Some(dtype))
+        Bound::make(binding, Some(dtype), &[])
     }
 
-    fn make(binding: Binding<'_>, dtype: Option<DType>) -> Result<Bound, BindError> {
+    /// Like [`Bound::typed`], where some memories' blocks lie anywhere in them. Blocks of an output must not overlap.
+    pub fn spread(binding: Binding<'_>, dtype: DType, spreads: &[Spread<'_>]) -> Result<Bound, BindError> {
+        Bound::make(binding, Some(dtype), spreads)
+    }
+
+    fn make(binding: Binding<'_>, dtype: Option<DType>, spreads: &[Spread<'_>]) -> Result<Bound, BindError> {
         let Binding { plan, rank, .. } = binding;
         coll_plan::verify(plan).map_err(|error| BindError::Plan { what: error.to_string() })?;
         let part = plan.rank(rank).filter(|part| part.rank == rank).ok_or_else(|| BindError::NoPart {
@@ -82,7 +101,7 @@ impl Bound {
         let binding = Binding { reducer: wide.as_ref().or(binding.reducer), ..binding };
         let prepared = is_prepared(&binding)?;
         let working_bytes = binding.reducer.filter(|_| prepared).map(Reducer::working_size_bytes);
-        let layout = Layout::new(&binding, part, working_bytes)?;
+        let layout = Layout::new(&binding, spreads, part, working_bytes)?;
         let cast = cast(&binding, dtype, prepared)?;
         let code = Code::new(plan, part, &layout, cast)?;
         check_reducer(&binding, &code, prepared)?;

@@ -40,6 +40,33 @@ pub enum BindError {
         /// What is too large.
         what: String,
     },
+    /// A block does not lie within the memory that it is said to lie in.
+    #[error(
+        "block {block} has {count} elements{}, and the buffer has {len}",
+        start.map_or(" and no displacement".to_string(), |start| format!(" from element {start} on"))
+    )]
+    Outside {
+        /// The block.
+        block: u32,
+        /// Its first element, if it is given.
+        start: Option<u64>,
+        /// Its elements.
+        count: u64,
+        /// Elements of the memory.
+        len: u64,
+    },
+    /// Two blocks of an output overlap.
+    #[error(
+        "blocks {} and {} overlap from element {at} of the output on: what is received must lie apart",
+        blocks[0],
+        blocks[1]
+    )]
+    Overlap {
+        /// The blocks.
+        blocks: [u32; 2],
+        /// The first element of both.
+        at: u64,
+    },
     /// No memory for scratch.
     #[error("no memory for {} B of scratch", Grouped(*needed_bytes))]
     Memory {

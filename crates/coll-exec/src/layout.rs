@@ -3,7 +3,7 @@
 //! With an operator that prepares elements, all buffers lie in scratch as if called in place, as working elements;
 //! the caller's memory is read when the call begins and written when it ends.
 
-use crate::bind::Binding;
+use crate::bind::{Binding, Spread};
 use crate::error::BindError;
 use crate::memory::{Area, Placement, Segment, name_of};
 use coll_contract::Value;
@@ -62,11 +62,13 @@ impl Layout {
     /// The plan has been verified, and there are as many counts and placements as it needs.
     pub(crate) fn new(
         binding: &Binding<'_>,
+        spreads: &[Spread<'_>],
         part: &RankPlan,
         working_bytes: Option<u64>,
     ) -> Result<Layout, BindError> {
         let others = other_blocks(part);
-        let mut maker = Maker { binding, working_bytes, scratch: 0, layout: Layout::empty(binding), others };
+        let layout = Layout::empty(binding);
+        let mut maker = Maker { binding, spreads, working_bytes, scratch: 0, layout, others };
         maker.edges()?;
         for buffer in 0..binding.plan.contract.buffers.len() {
             maker.buffer(buffer, part.rank)?;
@@ -126,6 +128,7 @@ impl Where {
 
 struct Maker<'a> {
     binding: &'a Binding<'a>,
+    spreads: &'a [Spread<'a>],
     /// Bytes of a working element, if elements are prepared.
     working_bytes: Option<u64>,
     scratch: u64,
@@ -134,7 +137,7 @@ struct Maker<'a> {
     others: Vec<(u32, u32)>,
 }
 
-impl Maker<'_> {
+impl<'a> Maker<'a> {
     fn edges(&mut self) -> Result<(), BindError> {
         let element_bytes = self.working_bytes.unwrap_or(self.binding.element_size_bytes);
         for (class, &count) in self.binding.counts.iter().enumerate() {
@@ -159,7 +162,12 @@ impl Maker<'_> {
             let name = || format!("buffer `{}`", name_of(&contract.buffers, index));
             let bytes = self.bytes(count, self.binding.element_size_bytes, name)?;
             // Where the block starts in the caller's input and in its output.
-            let at = sizes;
+            let mut at = sizes;
+            for (side, has) in [(0, given), (1, ensured.is_some())] {
+                if let Some(spread) = self.spread(index, side).filter(|_| has) {
+                    at[side] = self.start(spread, block, count)?;
+                }
+            }
             match placement {
                 Placement::InPlace => sizes[1] = add(sizes[1], bytes, name)?,
                 Placement::Separate => {
@@ -176,6 +184,13 @@ impl Maker<'_> {
             };
             self.layout.blocks.push(place);
         }
+        for (side, size) in sizes.iter_mut().enumerate() {
+            if let Some(spread) = self.spread(index, side) {
+                self.check_apart(spread, rank)?;
+                let name = || format!("buffer `{}`", name_of(&contract.buffers, index));
+                *size = self.bytes(spread.len, self.binding.element_size_bytes, name)?;
+            }
+        }
         sizes.iter().try_for_each(|&size| match usize::try_from(size) {
             Ok(_) => Ok(()),
             Err(_) => Err(too_large(format!("buffer `{}`", name_of(&contract.buffers, index)))),
@@ -183,6 +198,44 @@ impl Maker<'_> {
         let name = name_of(&contract.buffers, index);
         self.layout.buffers.push(BufferLayout { name, placement, sizes });
         Ok(())
+    }
+
+    /// How the blocks of a buffer's input (0) or output (1) lie, if not one after the other.
+    fn spread(&self, buffer: usize, side: usize) -> Option<Spread<'a>> {
+        self.spreads.iter().find(|spread| spread.buffer == buffer && spread.output == (side == 1)).copied()
+    }
+
+    /// The byte at which a block starts.
+    fn start(&self, spread: Spread<'_>, block: u32, count: u64) -> Result<u64, BindError> {
+        let start = spread.starts.get(block as usize).copied();
+        match start.and_then(|start| start.checked_add(count)) {
+            Some(end) if end <= spread.len => {
+                let name = || format!("block {block}");
+                self.bytes(end - count, self.binding.element_size_bytes, name)
+            }
+            _ => Err(BindError::Outside { block, start, count, len: spread.len }),
+        }
+    }
+
+    /// Refuses blocks of an output that overlap.
+    fn check_apart(&self, spread: Spread<'_>, rank: u32) -> Result<(), BindError> {
+        let contract = &self.binding.plan.contract;
+        let buffer = spread.buffer as u32;
+        if !spread.output {
+            return Ok(());
+        }
+        let blocks = (0..contract.buffers[spread.buffer].blocks).zip(spread.starts);
+        let written = blocks.filter(|&(block, _)| contract.ensured(rank, buffer, block).is_some());
+        let count = |block| self.binding.counts[contract.class(rank, buffer, block) as usize];
+        let mut runs: Vec<(u64, u64, u32)> = written
+            .map(|(block, &start)| (start, start.saturating_add(count(block)), block))
+            .filter(|(start, end, _)| start < end)
+            .collect();
+        runs.sort_unstable();
+        match runs.windows(2).find(|pair| pair[1].0 < pair[0].1) {
+            Some(pair) => Err(BindError::Overlap { blocks: [pair[0].2, pair[1].2], at: pair[1].0 }),
+            None => Ok(()),
+        }
     }
 
     fn direct_block(

@@ -24,7 +24,7 @@ mod state;
 mod transport;
 pub mod world;
 
-pub use bind::{Binding, Bound};
+pub use bind::{Binding, Bound, Spread};
 pub use error::{BindError, Place, RunError};
 pub use frame::{FINGERPRINT_BYTES, FIRST_HEADER_BYTES, Field, FrameFault, HEADER_BYTES, Header};
 pub use memory::{BufferMemory, Placement};

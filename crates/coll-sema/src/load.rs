@@ -11,8 +11,9 @@ use crate::resolve::{self, Callable, Entity, Named, Resolver, names_of, unknown_
 use crate::resolved::{GLOBAL_N, GLOBAL_PARAMS, Param, Schedule};
 use coll_base::nearest;
 use coll_base::{Code, Diagnostic, FileId, RedOp, SourceMap, Span};
-use coll_syntax::{Unread, ast, parse};
+use coll_syntax::{Parsed, Unread, ast, parse};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Where `use` finds schedules.
 pub trait Library {
@@ -21,6 +22,11 @@ pub trait Library {
 
     /// The prelude: name and text of the file that declares the collectives.
     fn collectives(&self) -> (String, String);
+
+    /// The prelude's tree. A library that serves many loads may keep it: the prelude is file number `file` in each of them.
+    fn parsed_collectives(&self, file: FileId, text: &str) -> Arc<Parsed> {
+        Arc::new(parse(file, text))
+    }
 
     /// The full name, in two parts, of every schedule there is: for suggestions.
     fn names(&self) -> Vec<(String, String)>;
@@ -126,9 +132,10 @@ impl Loader<'_> {
     fn prelude(&mut self) {
         let (name, text) = self.library.collectives();
         let file = self.sources.add(name, text.as_str());
-        let (items, mut scope) = self.parse(file, &text);
-        self.functions(&items, &mut scope);
-        self.collectives(&items, &mut scope);
+        let parsed = self.library.parsed_collectives(file, &text);
+        let mut scope = self.enter(file, &parsed);
+        self.functions(&parsed.file.items, &mut scope);
+        self.collectives(&parsed.file.items, &mut scope);
         self.prelude = scope.collectives;
     }
 
@@ -165,11 +172,17 @@ impl Loader<'_> {
 
     fn parse(&mut self, file: FileId, text: &str) -> (Vec<ast::Item>, FileScope) {
         let parsed = parse(file, text);
+        let scope = self.enter(file, &parsed);
+        (parsed.file.items, scope)
+    }
+
+    /// Takes note of what could not be read.
+    fn enter(&mut self, file: FileId, parsed: &Parsed) -> FileScope {
         let errors = parsed.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
         let unread = errors.filter_map(|diagnostic| Some(diagnostic.primary.as_ref()?.span)).collect();
-        self.diagnostics.extend(parsed.diagnostics);
-        self.unread.insert(file, parsed.unread);
-        (parsed.file.items, FileScope { unread, ..FileScope::default() })
+        self.diagnostics.extend(parsed.diagnostics.iter().cloned());
+        self.unread.insert(file, parsed.unread.clone());
+        FileScope { unread, ..FileScope::default() }
     }
 
     fn functions(&mut self, items: &[ast::Item], scope: &mut FileScope) {

@@ -136,6 +136,11 @@ impl Control {
         self.say(ToServer::Abort { reason: reason.to_owned() }, Vec::new());
     }
 
+    /// A way to give up from any thread.
+    pub(crate) fn commands(&self) -> Option<UnboundedSender<Command>> {
+        self.reins.as_ref().map(|reins| reins.commands.clone())
+    }
+
     /// Says goodbye, and waits for the thread to end: a second at most.
     pub(crate) fn part(mut self) {
         self.end(true);

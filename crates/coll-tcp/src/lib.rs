@@ -52,5 +52,5 @@ pub use join::join;
 pub use options::JoinOptions;
 pub use server::Rendezvous;
 pub use token::Token;
-pub use transport::{Counters, TcpTransport};
+pub use transport::{Aborter, Counters, TcpTransport};
 pub use wire::{BLOB_LIMIT_BYTES, PROTOCOL_VERSION};

@@ -24,14 +24,16 @@ use coll_exec::{Fault, Interest, Link, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::board::{Board, Watch, drain};
 use crate::call::Call;
-use crate::control::Control;
+use crate::control::{Command, Control};
 use crate::links::Connected;
 use crate::options::JoinOptions;
 use crate::spin::{Rest, Spin};
 use crate::stall::Stall;
+use crate::wire::ToServer;
 use crate::wires::Wires;
 
 /// How many parts one call to the system takes; more are left to the next.
@@ -62,6 +64,27 @@ pub struct TcpTransport {
     counters: Counters,
     /// Kept from one sleep to the next, so that sleeping allocates nothing.
     poll_space: Vec<PollFd<'static>>,
+}
+
+/// Gives up on a rank's behalf, from any thread and at once: it waits for nothing, least of all for the thread that runs
+/// operations. Has no effect once the [`TcpTransport`] has ended.
+#[derive(Clone, Debug)]
+pub struct Aborter {
+    rank: u32,
+    board: Arc<Board>,
+    commands: Option<UnboundedSender<Command>>,
+}
+
+impl Aborter {
+    /// Gives up: like [`TcpTransport::abort`].
+    pub fn abort(&self, reason: &str) {
+        if let Some(commands) = &self.commands {
+            let message = ToServer::Abort { reason: reason.to_owned() };
+            // If the control thread has ended, there is nobody left to tell.
+            let _ = commands.send(Command::Say(message, Vec::new()));
+        }
+        self.board.fail(Fault::Aborted { origin: self.rank, reason: reason.to_owned() });
+    }
 }
 
 /// Calls to the system that a rank has made, and the bytes that they moved.
@@ -162,6 +185,12 @@ impl TcpTransport {
     /// A handle that tells whether the job has failed, for whoever waits for something else than this transport.
     pub fn watch(&self) -> Watch {
         Watch::new(&self.board)
+    }
+
+    /// A handle that gives up on this rank's behalf, from any thread.
+    pub fn aborter(&self) -> Aborter {
+        let commands = self.control.as_ref().and_then(Control::commands);
+        Aborter { rank: self.rank, board: Arc::clone(&self.board), commands }
     }
 
     /// What this rank has asked of the system so far.

@@ -4,6 +4,7 @@
 //! runs it; around that, `blocking`, `group`, `prepared`, `start` and `pending` are the ways to call. `wires` alone knows how
 //! ranks reach each other, `choice` alone which schedule serves.
 
+mod abort;
 mod background;
 mod blocking;
 mod builder;
@@ -26,10 +27,12 @@ mod resolve;
 mod split;
 mod start;
 mod store;
+mod variables;
 mod view;
 mod wires;
 mod words;
 
+pub use abort::AbortHandle;
 pub use builder::Builder;
 pub(crate) use builder::host_name;
 pub use custom::{Buffer, Custom};
@@ -93,6 +96,20 @@ use std::time::Duration;
 ///
 /// The first call of its kind finds a schedule, proves it for the ranks there are, and makes buffers: that takes
 /// milliseconds. Later calls with equal lengths find all that ready, and allocate nothing.
+///
+/// # Threads
+/// A call borrows its communicator exclusively, so two threads cannot be in calls of one at once: the compiler refuses it. Each
+/// thread that makes calls of its own has a communicator of its own, by [`Communicator::duplicate`]; or they take turns
+/// behind a lock, and then in one order on all ranks, or the calls do not match, which is an error.
+///
+/// ```compile_fail
+/// fn both(comm: &coll::Communicator) {
+///     std::thread::scope(|scope| {
+///         scope.spawn(|| comm.barrier());
+///         scope.spawn(|| comm.barrier());
+///     });
+/// }
+/// ```
 ///
 /// # Errors
 /// See [`CommError`]. What every rank can tell by itself (a root that does not exist, an operator that is not defined for
@@ -160,6 +177,17 @@ impl Communicator {
         self.engine().limit = limit;
     }
 
+    /// Whether the order of reductions depends on rank numbers alone: see [`Builder::deterministic`].
+    pub fn is_deterministic(&mut self) -> bool {
+        self.engine().settings.deterministic
+    }
+
+    /// Has the order of reductions depend on rank numbers alone from here on, or no longer: see [`Builder::deterministic`].
+    /// Every rank says so at the same place among its calls; calls that are prepared stay as they are.
+    pub fn set_deterministic(&mut self, deterministic: bool) {
+        self.engine().settings.deterministic = deterministic;
+    }
+
     /// Runs any call, and returns when this rank's part of it is done.
     #[inline]
     pub fn run(&mut self, request: Request<'_>) -> Result<(), CommError> {
@@ -193,11 +221,31 @@ impl Communicator {
     }
 
     /// Gives up: this communicator has ended, and every rank's calls fail with this reason. It does not wait for the others.
-    /// Calls that are already in the background come first.
+    /// Calls that are already in the background come first; an [`AbortHandle`] waits for nothing.
     pub fn abort(&mut self, reason: &str) {
-        let rank = self.rank;
-        let error = CommError::Misused { rank, call: "abort".to_string(), reason: reason.to_string() };
-        self.engine().end(error, reason);
+        let error = CommError::Aborted { rank: self.rank, reason: reason.to_string() };
+        self.engine().end(error, &format!("aborted: {reason}"));
+    }
+
+    /// A handle that gives up from another thread, while this one is in a call.
+    ///
+    /// ```
+    /// # use coll::Communicator;
+    /// # use std::time::{Duration, Instant};
+    /// let mut ranks = Communicator::local(2)?;
+    /// let _late = ranks.pop();
+    /// let mut comm = ranks.pop().expect("there are two");
+    /// let handle = comm.abort_handle();
+    /// std::thread::spawn(move || handle.abort("the user has had enough"));
+    /// // The other rank never comes.
+    /// let began = Instant::now();
+    /// let error = comm.barrier().unwrap_err();
+    /// assert!(error.to_string().contains("the user has had enough"), "{error}");
+    /// assert!(began.elapsed() < Duration::from_secs(1));
+    /// # Ok::<(), coll::CommError>(())
+    /// ```
+    pub fn abort_handle(&mut self) -> AbortHandle {
+        AbortHandle::new(self.engine())
     }
 
     /// The error with which the communicator has ended, if it has.

@@ -30,11 +30,12 @@ pub use coll_base::{DType, RedOp};
 pub use coll_compile::Options;
 pub use coll_sema::Instance;
 pub use comm::{
-    Buffer, Builder, CommError, Communicator, Custom, Element, Failure, Group, Memory, Op, Pending, Prepared,
-    Recorded, Request, Via, View, ViewMut,
+    AbortHandle, Buffer, Builder, CommError, Communicator, Custom, Element, Failure, Group, Memory, Op,
+    Pending, Prepared, Recorded, Request, Via, View, ViewMut,
 };
 pub use one_rank::{RankOutcome, RankPlanned, compile_rank};
 pub use plans::{PlanError, ReadPlan, is_plan, proof_hash, read_plan, read_plan_text};
+pub(crate) use prove::Draft;
 pub use prove::{Outcome, Proved, prove};
 pub use ranks::{RANKS_MAX, RankCounts};
 pub use select::{OPERATIONS, canonical_operation};

@@ -4,7 +4,8 @@ use crate::Source;
 use crate::origin::origin;
 use coll_base::{Diagnostic, Span};
 use coll_check::program::Properties;
-use coll_compile::{Options, PassReport};
+use coll_compile::{Compiled, Options, PassReport};
+use coll_ir::Program;
 use coll_plan::{Claims, Plan, Proof};
 use coll_sema::{Instance, Refusal};
 
@@ -43,36 +44,106 @@ pub struct Proved {
 pub fn prove(source: &Source, schedule: usize, instance: &Instance, options: &Options) -> Outcome {
     let instantiated = match source.module.instantiate(schedule, instance) {
         Ok(instantiated) => instantiated,
-        Err(Refusal::DoesNotApply { span, reason }) => return Outcome::DoesNotApply { span, reason },
-        Err(Refusal::Errors(diagnostics)) => return Outcome::Wrong(diagnostics),
+        Err(refusal) => return refused(refusal),
     };
-    let mut diagnostics = instantiated.warnings;
     let proof = coll_check::program::prove(&instantiated.program);
+    let mut diagnostics = instantiated.warnings;
     diagnostics.extend(proof.diagnostics);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Outcome::Wrong(diagnostics);
     }
+    match compiled(source, schedule, instance, options, &instantiated.program) {
+        Ok(compiled) => {
+            drop(instantiated.program);
+            judge(source, options, proof.properties, diagnostics, compiled)
+        }
+        Err(diagnostic) => Outcome::Wrong(vec![*diagnostic]),
+    }
+}
+
+/// A schedule that is compiled and not proved: enough to tell what it would take, and nothing that may run.
+pub(crate) struct Draft {
+    program: Program,
+    warnings: Vec<Diagnostic>,
+    compiled: Compiled,
+}
+
+impl Draft {
+    /// Instantiates and compiles a schedule.
+    pub(crate) fn new(
+        source: &Source,
+        schedule: usize,
+        instance: &Instance,
+        options: &Options,
+    ) -> Result<Draft, Outcome> {
+        let instantiated = source.module.instantiate(schedule, instance).map_err(refused)?;
+        let (program, warnings) = (instantiated.program, instantiated.warnings);
+        match compiled(source, schedule, instance, options, &program) {
+            Ok(compiled) => Ok(Draft { program, warnings, compiled }),
+            Err(diagnostic) => Err(Outcome::Wrong(vec![*diagnostic])),
+        }
+    }
+
+    /// What it was compiled to.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.compiled.plan
+    }
+
+    /// Proves the program and the plan: what [`prove`] would have found.
+    pub(crate) fn prove(self, source: &Source, options: &Options) -> Outcome {
+        let proof = coll_check::program::prove(&self.program);
+        let mut diagnostics = self.warnings;
+        diagnostics.extend(proof.diagnostics);
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Outcome::Wrong(diagnostics);
+        }
+        drop(self.program);
+        judge(source, options, proof.properties, diagnostics, self.compiled)
+    }
+}
+
+fn refused(refusal: Refusal) -> Outcome {
+    match refusal {
+        Refusal::DoesNotApply { span, reason } => Outcome::DoesNotApply { span, reason },
+        Refusal::Errors(diagnostics) => Outcome::Wrong(diagnostics),
+    }
+}
+
+fn compiled(
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+    options: &Options,
+    program: &Program,
+) -> Result<Compiled, Box<Diagnostic>> {
     // Up to the reference the count itself decides, which is what compiling does by itself.
     let decided = match instance.ranks > REFERENCE_RANKS_MAX {
         true => decided(source, schedule, instance, options),
         false => None,
     };
     let decided = decided.unwrap_or_else(|| Decided { options: options.clone(), why: None });
-    let mut compiled = match coll_compile::compile(&instantiated.program, &source.map, &decided.options) {
-        Ok(compiled) => compiled,
-        Err(diagnostic) => return Outcome::Wrong(vec![diagnostic]),
-    };
+    let mut compiled = coll_compile::compile(program, &source.map, &decided.options)?;
     let merge = compiled.reports.iter_mut().find(|report| report.name == "merge");
     if let (Some(report), Some(why)) = (merge, decided.why) {
         report.reason = why;
     }
-    drop(instantiated.program);
+    Ok(compiled)
+}
+
+/// Proves the plan of a program that is proved.
+fn judge(
+    source: &Source,
+    options: &Options,
+    properties: Properties,
+    mut diagnostics: Vec<Diagnostic>,
+    compiled: Compiled,
+) -> Outcome {
     let plan_proof = coll_check::plan::prove(&compiled.plan);
     diagnostics.extend(plan_proof.diagnostics);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Outcome::Wrong(diagnostics);
     }
-    let Properties { ordered, same_reduction_tree, .. } = proof.properties;
+    let Properties { ordered, same_reduction_tree, .. } = properties;
     let found = [Claims { ordered, same_reduction_tree }, plan_proof.claims];
     let claims = found[0].and(found[1]);
     let Claims { ordered, same_reduction_tree } = claims;
@@ -80,7 +151,7 @@ pub fn prove(source: &Source, schedule: usize, instance: &Instance, options: &Op
     plan.origin = Some(origin(source, &plan, options));
     plan.proof = Some(Proof::Whole(coll_plan::hash(&plan)));
     Outcome::Right(Box::new(Proved {
-        properties: Properties { ordered, same_reduction_tree, ..proof.properties },
+        properties: Properties { ordered, same_reduction_tree, ..properties },
         found,
         plan,
         min_slots: plan_proof.min_slots,

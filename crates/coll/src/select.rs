@@ -1,9 +1,9 @@
 //! Which library schedule serves an operation: the cheapest by the model of [`coll_cost`], among those that can.
 //!
-//! A [`Chooser`] answers a [`Question`]: operation, ranks, size, element type, operator, where the ranks are. The first
-//! question of a kind compiles and proves every candidate ([`Candidate`]: a schedule with values of its parameters) and
-//! outlines its plan; that takes milliseconds, and is kept. Sizes fall into intervals, two for each doubling, and a
-//! size's first question settles its interval, so that later ones look an answer up.
+//! A [`Chooser`] answers a [`Question`]: operation, ranks, size, element type, operator, where the ranks are. A
+//! [`Candidate`] is a schedule with values of its parameters. What each takes at least is shipped (`facts`), so the first
+//! question compiles and outlines the few that may be best, and proves the one that is; all that is kept. Sizes fall into
+//! intervals, two for each doubling, and a size's first question settles its interval, so that later ones look an answer up.
 //!
 //! An answer depends on the question and the constants alone, so ranks that ask alike choose alike; the constants'
 //! [`fingerprint`](coll_cost::Tuning::fingerprint) tells whether they do. Roots are all alike to the model, as schedules
@@ -15,6 +15,7 @@
 
 mod candidates;
 mod chooser;
+mod facts;
 mod family;
 mod forced;
 mod operations;
@@ -22,6 +23,7 @@ mod question;
 mod table;
 
 pub use candidates::Candidate;
+pub(crate) use chooser::Made;
 pub use chooser::{Choice, ChooseError, Chooser, Considered, Standing};
 pub use family::WHOLE_RANKS_MAX;
 pub use forced::{Forced, ForcedError};

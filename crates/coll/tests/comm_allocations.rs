@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use coll::{CommError, Communicator, RedOp, Via};
+use coll::{CommError, Communicator, Prepared, RedOp, Request, Via};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -90,33 +90,133 @@ fn steady_in_place() {
     }
 }
 
+/// Prepared calls of every kind, each with what it runs on.
+struct AllPrepared {
+    calls: Vec<(&'static str, Prepared)>,
+    mine: Vec<i64>,
+    all: Vec<i64>,
+    out: Vec<i64>,
+    spare: Vec<i64>,
+}
+
+/// Elements of a block.
+const LEN: usize = 40;
+const RANKS: usize = 3;
+
+impl AllPrepared {
+    fn new(comm: &mut Communicator) -> Result<AllPrepared, CommError> {
+        let (mine, mut all, mut out) = (vec![1i64; LEN], vec![1i64; LEN * RANKS], vec![0i64; LEN]);
+        let (counts, at) = ([LEN; RANKS], [2 * LEN, 0, LEN]);
+        let wide = all.clone();
+        let root = comm.rank() == 1;
+        let sum = RedOp::Sum;
+        let calls = vec![
+            ("barrier", comm.prepare_barrier()?),
+            ("broadcast", comm.prepare_broadcast::<i64>(LEN, 1)?),
+            ("reduce", comm.prepare_reduce::<i64>(LEN, sum, 1)?),
+            ("all_reduce", comm.prepare_all_reduce::<i64>(LEN, sum)?),
+            ("all_reduce in place", comm.prepare_all_reduce_in_place::<i64>(LEN, RedOp::Max)?),
+            ("gather", comm.prepare_gather::<i64>(LEN, 1)?),
+            ("scatter", comm.prepare_scatter::<i64>(LEN, 1)?),
+            ("all_gather", comm.prepare_all_gather::<i64>(LEN)?),
+            ("all_gather in place", comm.prepare_all_gather_in_place::<i64>(LEN)?),
+            ("reduce_scatter", comm.prepare_reduce_scatter::<i64>(LEN, sum)?),
+            ("reduce_scatter in place", comm.prepare_reduce_scatter_in_place::<i64>(LEN, RedOp::Max)?),
+            ("all_to_all", comm.prepare_all_to_all::<i64>(LEN)?),
+            ("scan", comm.prepare_scan::<i64>(LEN, sum)?),
+            ("exscan", comm.prepare_exscan::<i64>(LEN, sum)?),
+            ("all_gather_v", comm.prepare(Request::all_gather_v(&mine, &mut all, &counts))?),
+            ("all_gather_v at", comm.prepare(Request::all_gather_v(&mine, &mut all, &counts).at(&at))?),
+            ("reduce_scatter_v", comm.prepare(Request::reduce_scatter_v(&wide, &mut out, sum, &counts))?),
+            ("gather_v", {
+                let at_root = root.then_some((&mut all[..], &counts[..]));
+                comm.prepare(Request::gather_v(&mine, at_root, 1))?
+            }),
+            ("scatter_v", {
+                let at_root = root.then_some((&wide[..], &counts[..]));
+                comm.prepare(Request::scatter_v(at_root, &mut out, 1))?
+            }),
+            ("all_to_all_v", comm.prepare(Request::all_to_all_v(&wide, &counts, &mut all, &counts))?),
+            ("all_to_all_v at", {
+                let call = Request::all_to_all_v(&wide, &counts, &mut all, &counts).at_both(&at, &at);
+                comm.prepare(call)?
+            }),
+        ];
+        let spare = all.clone();
+        Ok(AllPrepared { calls, mine, all, out, spare })
+    }
+
+    /// Runs each, and looks at a result. Gives allocations by call.
+    fn run(&mut self, comm: &mut Communicator, made: &mut [u64]) -> Result<(), CommError> {
+        let AllPrepared { calls, mine, all, out, spare } = self;
+        for ((name, call), made) in calls.iter().zip(made) {
+            out.fill(1);
+            all.fill(1);
+            let before = allocations();
+            match *name {
+                "barrier" => call.run_barrier(comm)?,
+                "broadcast" | "all_reduce in place" => call.run_in_place(comm, &mut out[..])?,
+                "all_gather in place" | "reduce_scatter in place" => call.run_in_place(comm, &mut all[..])?,
+                "scatter" | "scatter_v" | "reduce_scatter" | "reduce_scatter_v" => {
+                    call.run(comm, &all[..], &mut out[..])?;
+                }
+                "all_gather" | "gather" | "all_gather_v" | "all_gather_v at" | "gather_v" => {
+                    call.run(comm, &mine[..], &mut all[..])?;
+                }
+                "all_to_all" | "all_to_all_v" | "all_to_all_v at" => {
+                    // What was summed before.
+                    let wide = std::mem::take(all);
+                    let mut received = std::mem::take(spare);
+                    call.run(comm, &wide[..], &mut received[..])?;
+                    *all = received;
+                    *spare = wide;
+                }
+                _ => call.run(comm, &mine[..], &mut out[..])?,
+            }
+            *made += allocations() - before;
+            let rank = i64::from(comm.rank());
+            let due = match *name {
+                "reduce" if rank != 1 => 1,
+                "reduce" | "all_reduce" | "reduce_scatter" | "reduce_scatter_v" => RANKS as i64,
+                "scan" => rank + 1,
+                "exscan" => rank.max(1),
+                _ => 1,
+            };
+            assert!(out.iter().all(|&found| found == due), "{name} on rank {rank}: {}, not {due}", out[0]);
+            assert!(all.iter().all(|&found| found == 1), "{name} on rank {rank}");
+        }
+        Ok(())
+    }
+}
+
 fn steady(via: Via) {
     let threads: Vec<_> = Communicator::builder()
         .via(via)
-        .local(3)
+        .local(RANKS as u32)
         .unwrap()
         .into_iter()
         .map(|mut comm| {
             std::thread::spawn(move || {
                 let (mut large, mut all) = (vec![1f32; 50_000], vec![0i64; 6]);
-                let sum = comm.prepare_all_reduce::<f32>(10, RedOp::Sum).unwrap();
-                let (mut output, mut made) = ([0f32; 10], [0; 6]);
+                let mut prepared = AllPrepared::new(&mut comm).unwrap();
+                let mut made = [0; 6];
+                let mut by_prepared = vec![0; prepared.calls.len()];
                 for _ in 0..3 {
                     calls(&mut comm, &mut large, &mut all, &mut made).unwrap();
-                    sum.run(&mut comm, &[1f32; 10], &mut output).unwrap();
+                    prepared.run(&mut comm, &mut by_prepared).unwrap();
                 }
                 // The record is full, and forgets.
                 (0..300).for_each(|_| comm.barrier().unwrap());
                 made = [0; 6];
-                let before = allocations();
+                by_prepared.fill(0);
                 for _ in 0..30 {
                     calls(&mut comm, &mut large, &mut all, &mut made).unwrap();
-                    sum.run(&mut comm, &[1f32; 10], &mut output).unwrap();
+                    prepared.run(&mut comm, &mut by_prepared).unwrap();
                 }
-                let after = allocations();
-                assert_eq!(output, [3f32; 10]);
                 assert_eq!(made, [0; 6], "{via:?}, rank {}: by kind of call", comm.rank());
-                assert_eq!(after - before, 0, "{via:?}: prepared");
+                let names = prepared.calls.iter().map(|(name, _)| *name).zip(&by_prepared);
+                let allocating: Vec<_> = names.filter(|(_, made)| **made > 0).collect();
+                assert!(allocating.is_empty(), "{via:?}, rank {}: {allocating:?}", comm.rank());
             })
         })
         .collect();

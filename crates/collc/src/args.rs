@@ -272,6 +272,9 @@ pub(crate) struct RunArgs {
     /// Run in place: each buffer is input and output at once
     #[arg(long)]
     pub(crate) in_place: bool,
+    /// Take a schedule whose bits depend on the number of ranks alone, for all sizes [env: COLLC_DETERMINISTIC]
+    #[arg(long)]
+    pub(crate) deterministic: bool,
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "tcp")]
     pub(crate) transport: TransportKind,
@@ -365,7 +368,7 @@ pub(crate) struct ExplainChoiceArgs {
     /// Blocks may differ in size
     #[arg(long)]
     pub(crate) unequal_blocks: bool,
-    /// Bits must not depend on sizes
+    /// Bits must depend on the number of ranks alone: what that costs is shown
     #[arg(long)]
     pub(crate) deterministic: bool,
     /// Transport between ranks

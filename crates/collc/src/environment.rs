@@ -5,8 +5,12 @@ use crate::output;
 use std::env;
 
 /// Each with what it is for.
-const VARIABLES: [(&str, &str); 7] = [
+const VARIABLES: [(&str, &str); 8] = [
     (CHECKSUM, "`1`: what goes over TCP carries checksums, so that damage on the way ends a run"),
+    (
+        "COLLC_DETERMINISTIC",
+        "`1`: schedules whose bits depend on the number of ranks alone, as `--deterministic` takes them",
+    ),
     (
         "COLLC_FAULT",
         "failures to rehearse: `rank2:step5:drop`, or delay, corrupt, kill; several with commas between",
@@ -58,6 +62,6 @@ fn names() -> String {
 
 /// For the help.
 pub(crate) fn help() -> String {
-    let lines: Vec<String> = VARIABLES.iter().map(|(name, what)| format!("  {name:<15} {what}")).collect();
+    let lines: Vec<String> = VARIABLES.iter().map(|(name, what)| format!("  {name:<19} {what}")).collect();
     format!("Environment:\n{}", lines.join("\n"))
 }

@@ -1,6 +1,7 @@
 //! How a communicator comes about.
 
 use crate::comm::engine::Engine;
+use crate::comm::variables::Variables;
 use crate::comm::wires::{Host, Meeting, Via, Wires, WiresError};
 use crate::comm::{CommError, Communicator};
 use crate::select::Chooser;
@@ -53,6 +54,8 @@ pub(crate) struct Settings {
     pub(crate) name: String,
     pub(crate) recorded: usize,
     pub(crate) chooser: Arc<Chooser>,
+    /// The order of reductions depends on rank numbers alone.
+    pub(crate) deterministic: bool,
 }
 
 impl std::fmt::Debug for Settings {
@@ -79,6 +82,7 @@ impl Default for Builder {
                 name: "world".to_string(),
                 recorded: RECORDED,
                 chooser: Arc::clone(SHIPPED.get_or_init(|| Arc::new(Chooser::new(Tuning::shipped())))),
+                deterministic: false,
             },
             wrong: None,
         }
@@ -164,22 +168,33 @@ impl Builder {
         self
     }
 
+    /// The order in which ranks' values are reduced depends on rank numbers alone, not on sizes, on how ranks reach each
+    /// other, or on where they are: equal inputs give equal bits, one by one or joined, on every machine. Off by default, as
+    /// one schedule has to serve all sizes then; `collc explain-choice --deterministic` shows what that costs. Equal on all
+    /// ranks. [`Communicator::set_deterministic`] switches it later, and communicators that are split off begin with it.
+    ///
+    /// It is about the library's own schedules. One of your own ([`Communicator::load`]) reduces as it is written.
+    pub fn deterministic(mut self, deterministic: bool) -> Builder {
+        self.settings.deterministic = deterministic;
+        self
+    }
+
     /// Takes rank, world and rendezvous from the variables that launchers set: RANK, WORLD_SIZE, MASTER_ADDR and
-    /// MASTER_PORT; the token from COLLC_TOKEN, if it is set; and COLLC_CHECKSUM=1 is [`Builder::checksums`]. Nothing else in this library reads the environment.
+    /// MASTER_PORT. Of its own variables COLLC_TOKEN is the [token](Builder::token), COLLC_CHECKSUM (`1` or `0`) says what
+    /// [`Builder::checksums`] says and COLLC_DETERMINISTIC what [`Builder::deterministic`] does, COLLC_TUNE names a file of
+    /// constants and COLLC_SCHEDULE schedules to take whatever they cost, as a [`Builder::chooser`] has them. Nothing else in
+    /// this library reads the environment.
     pub fn from_env(mut self) -> Builder {
-        match variables(|name| std::env::var(name).ok()) {
-            Ok((place, rendezvous, token)) => {
-                self.place = Some(place);
-                self.rendezvous = rendezvous.or(self.rendezvous);
-                self.token = token.unwrap_or(self.token);
+        match Variables::read(|name| std::env::var(name).ok()) {
+            Ok(found) => {
+                self.place = Some(found.place);
+                self.rendezvous = found.rendezvous.or(self.rendezvous);
+                self.token = found.token.unwrap_or(self.token);
+                self.checksums = found.checksums.unwrap_or(self.checksums);
+                self.settings.deterministic = found.deterministic.unwrap_or(self.settings.deterministic);
+                self.settings.chooser = found.chooser.map(Arc::new).unwrap_or(self.settings.chooser);
             }
             Err(what) => self.wrong = Some(what),
-        }
-        match std::env::var("COLLC_CHECKSUM").as_deref() {
-            Ok("1") => self.checksums = true,
-            Ok("0") => self.checksums = false,
-            Err(_) | Ok("") => {}
-            Ok(other) => self.wrong = Some(format!("the environment's COLLC_CHECKSUM is `{other}`: 0 or 1")),
         }
         self
     }
@@ -221,7 +236,7 @@ impl Builder {
             via: self.via,
             host: host_name(&self.host, self.ranks_per_host, rank),
             checksums: self.checksums,
-            fingerprint: Vec::new(),
+            fingerprint: fingerprint(&self.settings),
         };
         open(meeting, host, None, self.settings)
     }
@@ -272,7 +287,7 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
             via: options.via,
             host: host_name(&options.host, options.ranks_per_host, rank),
             checksums: options.checksums,
-            fingerprint: Vec::new(),
+            fingerprint: fingerprint(&options.settings),
         };
         let (host, settings) = (Host::clone(&host), options.settings.clone());
         // Joining waits for the others, so each does it in a thread of its own.
@@ -290,6 +305,11 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
     joined.collect()
 }
 
+/// What ranks compare as they meet, of what they were told.
+fn fingerprint(settings: &Settings) -> Vec<(String, String)> {
+    vec![("deterministic".to_string(), settings.deterministic.to_string())]
+}
+
 /// Joins, and makes the communicator.
 pub(crate) fn open(
     meeting: Meeting,
@@ -304,55 +324,9 @@ pub(crate) fn open(
     Ok(Communicator::with_engine(Box::new(Engine::new(wires, settings))))
 }
 
-type Variables = ((u32, u32), Option<String>, Option<String>);
-
-/// Rank and world, the rendezvous, the token.
-fn variables(variable: impl Fn(&str) -> Option<String>) -> Result<Variables, String> {
-    let number = |name: &str| {
-        let text = variable(name).ok_or_else(|| format!("the environment has no {name}"))?;
-        let number = text.trim().parse::<u32>();
-        number.map_err(|_| format!("the environment's {name} is `{text}`, which is no number of ranks"))
-    };
-    let place = (number("RANK")?, number("WORLD_SIZE")?);
-    let rendezvous = match (variable("MASTER_ADDR"), variable("MASTER_PORT")) {
-        (Some(host), Some(port)) => Some(format!("{}:{port}", bracketed(&host))),
-        (Some(_), None) => return Err("the environment has MASTER_ADDR and no MASTER_PORT".to_string()),
-        (None, Some(_)) => return Err("the environment has MASTER_PORT and no MASTER_ADDR".to_string()),
-        (None, None) => None,
-    };
-    Ok((place, rendezvous, variable("COLLC_TOKEN")))
-}
-
-/// An IPv6 address is bracketed before a port.
-fn bracketed(host: &str) -> String {
-    let bare = host.contains(':') && !host.starts_with('[');
-    if bare { format!("[{host}]") } else { host.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn from(pairs: &[(&str, &str)]) -> Result<Variables, String> {
-        variables(|name| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string()))
-    }
-
-    #[test]
-    fn launchers_variables_are_read() {
-        let found =
-            from(&[("RANK", "1"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "::1"), ("MASTER_PORT", "29500")]);
-        assert_eq!(found, Ok(((1, 4), Some("[::1]:29500".to_string()), None)));
-        let found = from(&[("RANK", "0"), ("WORLD_SIZE", "1"), ("COLLC_TOKEN", "x")]);
-        assert_eq!(found, Ok(((0, 1), None, Some("x".to_string()))));
-    }
-
-    #[test]
-    fn what_is_missing_or_no_number_is_named() {
-        assert_eq!(from(&[("WORLD_SIZE", "4")]), Err("the environment has no RANK".to_string()));
-        let half = [("RANK", "1"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "a")];
-        assert!(from(&half).unwrap_err().contains("no MASTER_PORT"));
-        assert!(from(&[("RANK", "-1"), ("WORLD_SIZE", "4")]).unwrap_err().contains("`-1`"));
-    }
 
     #[test]
     fn contradictions_are_refused_before_anything_is_opened() {

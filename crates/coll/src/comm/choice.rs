@@ -4,25 +4,25 @@
 use crate::comm::error::Refusal;
 use crate::comm::request::Counts;
 use crate::comm::resolve::Resolved;
-use crate::select::{Candidate, Chooser, Question};
+use crate::select::{Candidate, Chooser, Made, Question};
 use coll_cost::Layout;
 use std::sync::{Mutex, PoisonError};
 
 static CHOOSING: Mutex<()> = Mutex::new(());
 
-/// The schedule for a call of a collective.
+/// The schedule for a call of a collective, with its plan, if choosing made it.
 pub(crate) fn choose(
     resolved: &Resolved<'_>,
     collective: &'static str,
     world: u32,
     chooser: &Chooser,
     (transport, layout): (&'static str, Layout),
-) -> Result<Candidate, Refusal> {
+) -> Result<(Candidate, Option<Made>), Refusal> {
     let key = &resolved.key;
     if matches!(resolved.counts, Counts::AtRoot(_) | Counts::Pairs { .. }) {
         // Only here does no block pass through a rank that does not know its length.
         let schedule = if collective == "alltoall" { "pairwise" } else { "linear" };
-        return Ok(Candidate { operation: collective, schedule, params: Vec::new() });
+        return Ok((Candidate { operation: collective, schedule, params: Vec::new() }, None));
     }
     let blocks = if key.what.has_blocks() { u64::from(world) } else { 1 };
     let elements = match resolved.counts {
@@ -35,19 +35,14 @@ pub(crate) fn choose(
         commutative: resolved.op.as_ref().is_none_or(|op| op.is_commutative()),
         user_operator: resolved.op.as_ref().is_some_and(|op| op.is_users()),
         unequal_blocks: key.unequal,
+        deterministic: key.deterministic,
         transport,
         layout,
         ..Question::new(collective, world, elements.saturating_mul(key.dtype.size_bytes()))
     };
     // The first to ask makes what all others find: ranks that are threads would do it side by side.
     let choosing = CHOOSING.lock().unwrap_or_else(PoisonError::into_inner);
-    let choice = chooser.choose(&question).map_err(|error| Refusal::Everywhere(error.to_string()))?;
+    let chosen = chooser.choose_proved(&question).map_err(|error| Refusal::Everywhere(error.to_string()))?;
     drop(choosing);
-    log::debug!(
-        "{collective} of {} B on {world} ranks over {transport}: {}, predicted to take {:.1} µs",
-        question.bytes,
-        choice.candidate,
-        choice.predicted_us
-    );
-    Ok(choice.candidate)
+    Ok(chosen)
 }

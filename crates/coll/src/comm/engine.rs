@@ -1,6 +1,7 @@
 //! What runs calls: the connections, the bound calls, and the counters that all ranks keep in step. It lives with the
 //! communicator, or with its background thread while that has something to do.
 
+use crate::comm::abort::Order;
 use crate::comm::builder::Settings;
 use crate::comm::cache::Cache;
 use crate::comm::entry::Entry;
@@ -39,6 +40,8 @@ pub(crate) struct Engine {
     /// Splits so far.
     pub(crate) splits: u64,
     ended: Option<Arc<CommError>>,
+    /// What another thread has ordered meanwhile.
+    pub(crate) order: Arc<Order>,
 }
 
 impl Engine {
@@ -59,6 +62,7 @@ impl Engine {
             messages: Vec::new(),
             splits: 0,
             ended: None,
+            order: Arc::default(),
         }
     }
 
@@ -75,14 +79,21 @@ impl Engine {
     #[inline]
     pub(crate) fn check_alive(&self) -> Result<(), CommError> {
         match &self.ended {
-            None => Ok(()),
+            None if !self.order.is_given() => Ok(()),
+            None => Err(CommError::Ended { first: Arc::new(self.order.error(self.rank)) }),
             Some(first) => Err(CommError::Ended { first: Arc::clone(first) }),
         }
     }
 
     #[inline]
     pub(crate) fn resolve<'a>(&mut self, request: Request<'a>) -> Result<Resolved<'a>, CommError> {
-        request.resolve(self.rank, self.world).map_err(|(refusal, call)| self.refuse(refusal, call))
+        match request.resolve(self.rank, self.world) {
+            Ok(mut resolved) => {
+                resolved.key.deterministic = self.settings.deterministic;
+                Ok(resolved)
+            }
+            Err((refusal, call)) => Err(self.refuse(refusal, call)),
+        }
     }
 
     /// Where the call is bound; it is bound there if it was nowhere.
@@ -197,6 +208,14 @@ impl Engine {
     /// Ends the communicator, on all ranks, with what failed.
     #[cold]
     pub(crate) fn fail(&mut self, mut failure: Failure, noted: Option<u64>) -> CommError {
+        if self.order.explains(self.rank, &failure.fault) {
+            let error = self.order.error(self.rank);
+            if let Some(noted) = noted {
+                self.record.fail(noted, error.to_string());
+            }
+            self.end(error.clone(), &error.to_string());
+            return error;
+        }
         if failure.other_call_of.is_some() {
             failure.call_before = noted.and_then(|noted| self.record.before(noted));
         }

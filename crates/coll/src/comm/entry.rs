@@ -5,14 +5,14 @@ use crate::comm::choice::choose;
 use crate::comm::custom;
 use crate::comm::error::Refusal;
 use crate::comm::message;
-use crate::comm::request::{Counts, What};
+use crate::comm::request::{Counts, Displacements, What};
 use crate::comm::resolve::{Key, Resolved};
 use crate::comm::store::{self, Stored};
 use crate::comm::words::CallWords;
 use crate::select::Chooser;
 use coll_contract::Contract;
 use coll_cost::Layout;
-use coll_exec::{Binding, Bound, Link, Placement};
+use coll_exec::{Binding, Bound, Link, Placement, Spread};
 use coll_plan::RankPlan;
 use std::sync::Arc;
 
@@ -68,6 +68,16 @@ impl Entry {
         let slice = stored.plan.slice(rank).ok_or_else(|| {
             Refusal::Everywhere(format!("{} holds nothing for rank {rank}", stored.plan.name))
         })?;
+        let displaced = displaced(resolved, rank);
+        let spreads: Vec<Spread<'_>> = displaced
+            .iter()
+            .map(|(buffer, output, starts)| Spread {
+                buffer: *buffer,
+                output: *output,
+                starts,
+                len: resolved.lengths[usize::from(*output)],
+            })
+            .collect();
         let binding = Binding {
             plan: &slice,
             rank,
@@ -76,7 +86,7 @@ impl Entry {
             reducer: reducer.as_ref(),
             placements: &resolved.memory.placements().collect::<Vec<_>>(),
         };
-        let bound = Bound::typed(binding, key.dtype)?;
+        let bound = Bound::spread(binding, key.dtype, &spreads)?;
         let ends = slice.rank(rank).map_or(Vec::new(), ends);
         let call = CallWords::new(resolved, &slice.name, &stored.identity);
         Ok(Entry {
@@ -123,7 +133,26 @@ fn counted<'r>(resolved: &'r Resolved<'_>) -> impl Iterator<Item = u64> + 'r {
     let places = resolved.memory.placements().filter(move |_| custom);
     let places = places.map(|placement| (placement == Placement::InPlace).into());
     let given = first.iter().chain(second).map(|&count| count as u64).chain(classes.iter().copied());
-    given.chain([resolved.own]).chain(places)
+    let Displacements { input, output } = resolved.displacements;
+    let displaced = [input, output].into_iter().flat_map(|displacements| {
+        let at = displacements.unwrap_or(&[]).iter().map(|&at| at as u64);
+        [displacements.is_some().into()].into_iter().chain(at)
+    });
+    let displaced = resolved.lengths.into_iter().chain(displaced);
+    let displaced = displaced.filter(|_| resolved.displacements.any());
+    given.chain([resolved.own]).chain(places).chain(displaced)
+}
+
+/// Where displaced blocks begin: the buffer that they are of, whether it is its output, and their first elements.
+fn displaced(resolved: &Resolved<'_>, rank: u32) -> Vec<(usize, bool, Vec<u64>)> {
+    let Displacements { input, output } = resolved.displacements;
+    // A rank that is not the root has no blocks but its own.
+    let has_all = !matches!(resolved.counts, Counts::AtRoot(_)) || rank == resolved.key.root;
+    let first = |at: &[usize]| at.iter().map(|&at| at as u64).collect();
+    let of =
+        |at: Option<&[usize]>, buffer: usize, is_output: bool| at.map(|at| (buffer, is_output, first(at)));
+    let second_buffer = usize::from(resolved.key.what == What::AllToAll);
+    [of(input, 0, false), of(output, second_buffer, true)].into_iter().flatten().filter(|_| has_all).collect()
 }
 
 fn plan(
@@ -148,9 +177,9 @@ fn plan(
     let Some(collective) = key.what.collective() else {
         return Ok(message::plan(key.what == What::Send, rank, key.root, world));
     };
-    let candidate = choose(resolved, collective, world, chooser, place)?;
+    let (candidate, made) = choose(resolved, collective, world, chooser, place)?;
     let root = if key.what.has_root() { key.root } else { 0 };
-    let stored = store::library(&candidate, world, root, rank)?;
+    let stored = store::library(&candidate, world, root, rank, made)?;
     if ordered && !stored.ordered {
         return Err(Refusal::Everywhere(out_of_order(resolved, &stored.plan.name)));
     }

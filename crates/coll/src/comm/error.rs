@@ -42,6 +42,16 @@ pub enum CommError {
         /// What is wrong, and the way out.
         reason: String,
     },
+    /// This rank gave up, by [`Communicator::abort`](crate::Communicator::abort) or an
+    /// [`AbortHandle`](crate::AbortHandle). The communicator has ended on all ranks; on the others the error is
+    /// [`CommError::Failed`] with [`Fault::Aborted`].
+    #[error("rank {rank} gave up: aborted: {reason}")]
+    Aborted {
+        /// This rank.
+        rank: u32,
+        /// The reason that was given.
+        reason: String,
+    },
     /// A schedule, a plan or an operator that cannot be used.
     #[error("`{name}`: {reason}")]
     Schedule {
@@ -97,6 +107,7 @@ impl CommError {
     pub fn is_fatal(&self) -> bool {
         match self {
             CommError::Misused { .. }
+            | CommError::Aborted { .. }
             | CommError::Failed(_)
             | CommError::Ended { .. }
             | CommError::Panicked { .. } => true,
@@ -172,10 +183,12 @@ pub(crate) enum Refusal {
 }
 
 impl From<BindError> for Refusal {
-    /// What a plan is bound to depends on the call alone; only memory is a rank's own matter.
+    /// What a plan is bound to depends on the call alone; only memory, and where blocks lie in it, is a rank's own matter.
     fn from(error: BindError) -> Refusal {
         match error {
-            BindError::Memory { .. } => Refusal::Here(error.to_string()),
+            BindError::Memory { .. } | BindError::Outside { .. } | BindError::Overlap { .. } => {
+                Refusal::Here(error.to_string())
+            }
             other => Refusal::Everywhere(other.to_string()),
         }
     }

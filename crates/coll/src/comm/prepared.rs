@@ -1,10 +1,11 @@
 //! Calls that are bound once and run many times.
 
+use crate::comm::engine::Engine;
 use crate::comm::error::Refusal;
 use crate::comm::op::OpId;
-use crate::comm::request::{Counts, What};
+use crate::comm::request::{Counts, Displacements, What};
 use crate::comm::resolve::{Key, Memories, Resolved, memories};
-use crate::comm::{CommError, Communicator, Element, Op, View, ViewMut};
+use crate::comm::{CommError, Communicator, Element, Op, Request, View, ViewMut};
 use coll_base::DType;
 use coll_exec::BufferMemory;
 use std::sync::Arc;
@@ -32,7 +33,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Runs a call that was prepared out of place.
+    /// Runs a call that was prepared out of place. A buffer that this rank does not need, as the output of a reduction
+    /// elsewhere than at the root, may be anything of the element type, such as `&mut [0f32; 0]`.
     pub fn run<'a>(
         &self,
         comm: &mut Communicator,
@@ -44,6 +46,12 @@ impl Prepared {
         self.check(comm, output.dtype, false)?;
         let memory = memories(self.key.what, Some(input), Some(output), false, comm.rank(), self.key.root);
         self.run_memories(comm, memory)
+    }
+
+    /// Runs a prepared barrier, which has no buffers.
+    pub fn run_barrier(&self, comm: &mut Communicator) -> Result<(), CommError> {
+        let none: (&[u8], &mut [u8]) = (&[], &mut []);
+        self.run(comm, none.0, none.1)
     }
 
     /// Runs a call that was prepared in place.
@@ -86,14 +94,52 @@ fn none<'a>() -> BufferMemory<'a> {
 }
 
 impl Communicator {
-    /// Prepares [`Communicator::all_reduce`] of `count` elements. Like every preparation it is a collective call: all ranks
+    /// Prepares any call of the library's, also one with counts or displacements: it is given once with buffers of the lengths
+    /// that it will run on, which are neither read nor written. Like every preparation it is a collective call: all ranks
     /// make it, at the same place among their calls.
+    ///
+    /// ```
+    /// # use coll::{Communicator, Request};
+    /// # let threads: Vec<_> = Communicator::local(2)?.into_iter().map(|mut comm| std::thread::spawn(move || {
+    /// let counts = [1, 2];
+    /// let (mine, mut all) = (vec![comm.rank() as i32; counts[comm.rank() as usize]], [9; 3]);
+    /// let gather = comm.prepare(Request::all_gather_v(&mine, &mut all, &counts))?;
+    /// for _ in 0..3 {
+    ///     gather.run(&mut comm, &mine, &mut all)?;
+    ///     assert_eq!(all, [0, 1, 1]);
+    /// }
+    /// # Ok::<(), coll::CommError>(())
+    /// # })).collect();
+    /// # for thread in threads { thread.join().unwrap()?; }
+    /// # Ok::<(), coll::CommError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the call; and a call of [`Request::custom`], or a message between two ranks, is not prepared: the former is
+    /// bound at its first run and kept, the latter is all but free to bind.
+    pub fn prepare(&mut self, request: Request<'_>) -> Result<Prepared, CommError> {
+        let engine = self.engine();
+        engine.check_alive()?;
+        let resolved = engine.resolve(request)?;
+        if resolved.key.what.collective().is_none() {
+            let reason = "collectives of the library are prepared; run this one as it is".to_string();
+            return Err(engine.refuse(Refusal::Everywhere(reason), "a call to prepare".to_string()));
+        }
+        engine.hold(&resolved)
+    }
+
+    /// Prepares [`Communicator::barrier`]; [`Prepared::run_barrier`] runs it.
+    pub fn prepare_barrier(&mut self) -> Result<Prepared, CommError> {
+        self.prepare(Request::barrier())
+    }
+
+    /// Prepares [`Communicator::all_reduce`] of `count` elements.
     pub fn prepare_all_reduce<T: Element>(
         &mut self,
         count: usize,
         op: impl Into<Op>,
     ) -> Result<Prepared, CommError> {
-        self.prepare::<T>(What::AllReduce, false, count, 0, Some(op.into()))
+        self.prepare_even::<T>(What::AllReduce, false, count, 0, Some(op.into()))
     }
 
     /// Prepares [`Communicator::all_reduce_in_place`] of `count` elements.
@@ -102,17 +148,42 @@ impl Communicator {
         count: usize,
         op: impl Into<Op>,
     ) -> Result<Prepared, CommError> {
-        self.prepare::<T>(What::AllReduce, true, count, 0, Some(op.into()))
+        self.prepare_even::<T>(What::AllReduce, true, count, 0, Some(op.into()))
+    }
+
+    /// Prepares [`Communicator::reduce`] of `count` elements.
+    pub fn prepare_reduce<T: Element>(
+        &mut self,
+        count: usize,
+        op: impl Into<Op>,
+        root: u32,
+    ) -> Result<Prepared, CommError> {
+        self.prepare_even::<T>(What::Reduce, false, count, root, Some(op.into()))
     }
 
     /// Prepares [`Communicator::broadcast`] of `count` elements; it runs in place.
     pub fn prepare_broadcast<T: Element>(&mut self, count: usize, root: u32) -> Result<Prepared, CommError> {
-        self.prepare::<T>(What::Broadcast, true, count, root, None)
+        self.prepare_even::<T>(What::Broadcast, true, count, root, None)
+    }
+
+    /// Prepares [`Communicator::gather`] of `count` elements of each rank.
+    pub fn prepare_gather<T: Element>(&mut self, count: usize, root: u32) -> Result<Prepared, CommError> {
+        self.prepare_even::<T>(What::Gather, false, count, root, None)
+    }
+
+    /// Prepares [`Communicator::scatter`] of `count` elements to each rank.
+    pub fn prepare_scatter<T: Element>(&mut self, count: usize, root: u32) -> Result<Prepared, CommError> {
+        self.prepare_even::<T>(What::Scatter, false, count, root, None)
     }
 
     /// Prepares [`Communicator::all_gather`] of `count` elements of each rank.
     pub fn prepare_all_gather<T: Element>(&mut self, count: usize) -> Result<Prepared, CommError> {
-        self.prepare::<T>(What::AllGather, false, count, 0, None)
+        self.prepare_even::<T>(What::AllGather, false, count, 0, None)
+    }
+
+    /// Prepares [`Communicator::all_gather_in_place`] of `count` elements of each rank.
+    pub fn prepare_all_gather_in_place<T: Element>(&mut self, count: usize) -> Result<Prepared, CommError> {
+        self.prepare_even::<T>(What::AllGather, true, count, 0, None)
     }
 
     /// Prepares [`Communicator::reduce_scatter`] to `count` elements for each rank.
@@ -121,15 +192,43 @@ impl Communicator {
         count: usize,
         op: impl Into<Op>,
     ) -> Result<Prepared, CommError> {
-        self.prepare::<T>(What::ReduceScatter, false, count, 0, Some(op.into()))
+        self.prepare_even::<T>(What::ReduceScatter, false, count, 0, Some(op.into()))
+    }
+
+    /// Prepares [`Communicator::reduce_scatter_in_place`] to `count` elements for each rank.
+    pub fn prepare_reduce_scatter_in_place<T: Element>(
+        &mut self,
+        count: usize,
+        op: impl Into<Op>,
+    ) -> Result<Prepared, CommError> {
+        self.prepare_even::<T>(What::ReduceScatter, true, count, 0, Some(op.into()))
     }
 
     /// Prepares [`Communicator::all_to_all`] of `count` elements for each pair of ranks.
     pub fn prepare_all_to_all<T: Element>(&mut self, count: usize) -> Result<Prepared, CommError> {
-        self.prepare::<T>(What::AllToAll, false, count, 0, None)
+        self.prepare_even::<T>(What::AllToAll, false, count, 0, None)
     }
 
-    fn prepare<T: Element>(
+    /// Prepares [`Communicator::scan`] of `count` elements.
+    pub fn prepare_scan<T: Element>(
+        &mut self,
+        count: usize,
+        op: impl Into<Op>,
+    ) -> Result<Prepared, CommError> {
+        self.prepare_even::<T>(What::Scan, false, count, 0, Some(op.into()))
+    }
+
+    /// Prepares [`Communicator::exscan`] of `count` elements.
+    pub fn prepare_exscan<T: Element>(
+        &mut self,
+        count: usize,
+        op: impl Into<Op>,
+    ) -> Result<Prepared, CommError> {
+        self.prepare_even::<T>(What::ExScan, false, count, 0, Some(op.into()))
+    }
+
+    /// Prepares a call whose blocks are alike. It needs no buffers: binding looks at how they are given, not at their lengths.
+    fn prepare_even<T: Element>(
         &mut self,
         what: What,
         in_place: bool,
@@ -139,12 +238,12 @@ impl Communicator {
     ) -> Result<Prepared, CommError> {
         let (rank, world) = (self.rank, self.world);
         let engine = self.engine();
-        let communicator = engine.id;
         engine.check_alive()?;
         let key = Key {
             what,
             dtype: T::DTYPE,
             in_place,
+            deterministic: engine.settings.deterministic,
             unequal: false,
             root,
             copy: 0,
@@ -152,7 +251,6 @@ impl Communicator {
             count: count as u64,
             custom: 0,
         };
-        // Binding looks at how buffers are given, not at their lengths.
         let memory = match in_place {
             true => Memories::Few([none(), none()], 1),
             false => memories(what, None, None, false, rank, root),
@@ -161,11 +259,25 @@ impl Communicator {
             let reason = format!("root {root} is no rank; ranks are 0..={}", world - 1);
             return Err(engine.refuse(Refusal::Everywhere(reason), "a call to prepare".to_string()));
         }
-        let own = count as u64;
-        let resolved = Resolved { key, counts: Counts::Even, own, op, custom: None, memory };
-        let place = engine.place(&resolved)?;
-        let held = engine.cache.get_mut(place).map(|entry| Arc::clone(&entry.held)).unwrap_or_default();
-        engine.connect(&[place], None)?;
-        Ok(Prepared { communicator, place, key, _held: held })
+        engine.hold(&Resolved {
+            key,
+            counts: Counts::Even,
+            displacements: Displacements::default(),
+            lengths: [0; 2],
+            own: count as u64,
+            op,
+            custom: None,
+            memory,
+        })
+    }
+}
+
+impl Engine {
+    /// Binds a call and keeps it bound.
+    fn hold(&mut self, resolved: &Resolved<'_>) -> Result<Prepared, CommError> {
+        let place = self.place(resolved)?;
+        let held = self.cache.get_mut(place).map(|entry| Arc::clone(&entry.held)).unwrap_or_default();
+        self.connect(&[place], None)?;
+        Ok(Prepared { communicator: self.id, place, key: resolved.key, _held: held })
     }
 }

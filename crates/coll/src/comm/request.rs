@@ -33,7 +33,24 @@ pub struct Request<'a> {
     /// The root, or the peer.
     pub(crate) root: u32,
     pub(crate) counts: Counts<'a>,
+    pub(crate) displacements: Displacements<'a>,
     pub(crate) custom: Option<(&'a Custom, Vec<Buffer<'a>>)>,
+}
+
+/// Where blocks begin, where they do not lie one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Displacements<'a> {
+    /// In the input.
+    pub(crate) input: Option<&'a [usize]>,
+    /// In the output.
+    pub(crate) output: Option<&'a [usize]>,
+}
+
+impl Displacements<'_> {
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.input.is_some() || self.output.is_some()
+    }
 }
 
 /// Which operation.
@@ -116,6 +133,7 @@ impl<'a> Request<'a> {
             op: None,
             root: 0,
             counts: Counts::Even,
+            displacements: Displacements { input: None, output: None },
             custom: None,
         }
     }
@@ -264,6 +282,36 @@ impl<'a> Request<'a> {
         receive: &'a [usize],
     ) -> Request<'a> {
         Request { counts: Counts::Pairs { send, receive }, ..Request::all_to_all(input, output) }
+    }
+
+    /// Where the blocks of the buffer that holds all of them begin, in elements, by rank: for the calls with counts but
+    /// [`Request::all_to_all_v`]. They may lie in any order and with gaps between, which are left as they are. What is read may
+    /// overlap; blocks that are written and overlap are refused. A rank's displacements are its own matter: others need not
+    /// have the same. MPI calls them `displs`.
+    ///
+    /// ```
+    /// # use coll::{Communicator, Request};
+    /// # let threads: Vec<_> = Communicator::local(2)?.into_iter().map(|mut comm| std::thread::spawn(move || {
+    /// let (mine, mut all) = (vec![comm.rank() as i32; 2], [9; 6]);
+    /// comm.run(Request::all_gather_v(&mine, &mut all, &[2, 2]).at(&[4, 1]))?;
+    /// assert_eq!(all, [9, 1, 1, 9, 0, 0]);
+    /// # Ok::<(), coll::CommError>(())
+    /// # })).collect();
+    /// # for thread in threads { thread.join().unwrap()?; }
+    /// # Ok::<(), coll::CommError>(())
+    /// ```
+    pub fn at(mut self, displacements: &'a [usize]) -> Request<'a> {
+        match self.what {
+            What::Scatter | What::ReduceScatter => self.displacements.input = Some(displacements),
+            _ => self.displacements.output = Some(displacements),
+        }
+        self
+    }
+
+    /// Where blocks begin in the input and in the output of [`Request::all_to_all_v`], in elements: see [`Request::at`].
+    pub fn at_both(mut self, input: &'a [usize], output: &'a [usize]) -> Request<'a> {
+        self.displacements = Displacements { input: Some(input), output: Some(output) };
+        self
     }
 
     /// See [`Communicator::scan`](crate::Communicator::scan).

@@ -4,7 +4,7 @@
 use crate::comm::custom::{Buffer, Custom};
 use crate::comm::error::Refusal;
 use crate::comm::op::OpId;
-use crate::comm::request::{Counts, Request, What};
+use crate::comm::request::{Counts, Displacements, Request, What};
 use crate::comm::{Op, View, ViewMut};
 use coll_base::DType;
 use coll_exec::{BufferMemory, Placement};
@@ -16,6 +16,8 @@ pub(crate) struct Key {
     pub(crate) what: What,
     pub(crate) dtype: DType,
     pub(crate) in_place: bool,
+    /// The order of reductions depends on rank numbers alone.
+    pub(crate) deterministic: bool,
     /// `count` is a hash of counts.
     pub(crate) unequal: bool,
     /// Root or peer.
@@ -34,6 +36,9 @@ pub(crate) struct Key {
 pub(crate) struct Resolved<'a> {
     pub(crate) key: Key,
     pub(crate) counts: Counts<'a>,
+    pub(crate) displacements: Displacements<'a>,
+    /// Elements of the input and of the output, where blocks are displaced.
+    pub(crate) lengths: [u64; 2],
     /// Elements of this rank's own block.
     pub(crate) own: u64,
     pub(crate) op: Option<Op>,
@@ -83,14 +88,23 @@ impl<'a> Request<'a> {
     /// Checks the request on this rank. The refusal comes with the call in words.
     pub(crate) fn resolve(self, rank: u32, world: u32) -> Result<Resolved<'a>, (Refusal, String)> {
         let checked = self.dtype().and_then(|dtype| Ok((dtype, self.sizes(rank, world)?)));
-        let (dtype, Sizes { count, own, unequal }) = match checked {
+        let (dtype, Sizes { mut count, own, unequal }) = match checked {
             Ok(checked) => checked,
             Err(refusal) => return Err((refusal, self.describe())),
         };
+        let mut lengths = [0; 2];
+        if self.displacements.any() {
+            lengths = match self.displaced_lengths(world) {
+                Ok(lengths) => lengths,
+                Err(refusal) => return Err((refusal, self.describe())),
+            };
+            count = displaced_hash(count, lengths, self.displacements);
+        }
         let key = Key {
             what: self.what,
             dtype,
             in_place: self.in_place,
+            deterministic: false,
             unequal,
             root: self.root,
             copy: 0,
@@ -98,7 +112,7 @@ impl<'a> Request<'a> {
             count,
             custom: self.custom.as_ref().map_or(0, |(custom, _)| custom.id()),
         };
-        let counts = self.counts;
+        let (counts, displacements) = (self.counts, self.displacements);
         let (what, root) = (self.what, self.root);
         let (custom, memory) = match self.custom {
             Some((custom, buffers)) => {
@@ -106,7 +120,7 @@ impl<'a> Request<'a> {
             }
             None => (None, memories(what, self.input, self.output, self.in_place, rank, root)),
         };
-        Ok(Resolved { key, counts, own, op: self.op, custom, memory })
+        Ok(Resolved { key, counts, displacements, lengths, own, op: self.op, custom, memory })
     }
 
     /// The one element type of all buffers.
@@ -196,7 +210,7 @@ impl<'a> Request<'a> {
         match (self.counts, all) {
             (Counts::AtRoot(counts), all) => {
                 if let (Some(all), Some(counts)) = (all, counts) {
-                    check_counts(name, all, counts, rank, own, n)?;
+                    self.check_counts(name, all, counts, rank, own, n)?;
                 }
                 let mut hasher = rustc_hash::FxHasher::default();
                 hash_counts(&mut hasher, counts.filter(|_| at_root).unwrap_or(&[]).iter().map(|&c| c as u64));
@@ -226,7 +240,7 @@ impl<'a> Request<'a> {
         };
         if let Counts::Shared(counts) = self.counts {
             let own = own.or(counts.get(rank as usize).map(|&count| count as u64)).unwrap_or(0);
-            check_counts(name, all, counts, rank, own, n)?;
+            self.check_counts(name, all, counts, rank, own, n)?;
             let mut hasher = rustc_hash::FxHasher::default();
             hash_counts(&mut hasher, counts.iter().map(|&count| count as u64));
             return Ok(Sizes { count: hasher.finish(), own, unequal: true });
@@ -251,8 +265,8 @@ impl<'a> Request<'a> {
             return Ok(Sizes { count: input / n, own: input / n, unequal: false });
         };
         let own = |counts: &[usize]| counts.get(rank as usize).map_or(0, |&count| count as u64);
-        check_counts("the input", input, send, rank, own(send), n)?;
-        check_counts("the output", output, receive, rank, own(receive), n)?;
+        self.check_counts("the input", input, send, rank, own(send), n)?;
+        self.check_counts("the output", output, receive, rank, own(receive), n)?;
         if own(send) != own(receive) {
             let (sent, received) = (own(send), own(receive));
             return Err(Refusal::Here(format!(
@@ -262,6 +276,59 @@ impl<'a> Request<'a> {
         let mut hasher = rustc_hash::FxHasher::default();
         hash_counts(&mut hasher, send.iter().chain(receive).map(|&count| count as u64));
         Ok(Sizes { count: hasher.finish(), own: own(send), unequal: true })
+    }
+
+    /// Counts of `n` blocks that lie in a buffer of `all` elements; this rank's block is given with `own`.
+    fn check_counts(
+        &self,
+        name: &str,
+        all: u64,
+        counts: &[usize],
+        rank: u32,
+        own: u64,
+        n: u64,
+    ) -> Result<(), Refusal> {
+        if counts.len() as u64 != n {
+            let reason = format!("{} counts are given for {n} ranks", counts.len());
+            return Err(Refusal::Here(reason));
+        }
+        // Displaced blocks are held to the buffer's length where they are bound.
+        if !self.displacements.any() {
+            let sum = counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count as u64));
+            let Some(due) = sum else {
+                return Err(Refusal::Here("the counts add up to more than 2^64".into()));
+            };
+            same(name, all, due, format_args!("what the counts add up to"))?;
+        }
+        let listed = counts[rank as usize] as u64;
+        same("this rank's block", own, listed, format_args!("what its count says"))
+    }
+
+    /// Elements of the input and the output of a call whose blocks are displaced.
+    #[cold]
+    fn displaced_lengths(&self, world: u32) -> Result<[u64; 2], Refusal> {
+        let Displacements { input, output } = self.displacements;
+        let has_blocks = match self.counts {
+            Counts::Shared(_) | Counts::AtRoot(_) => input.is_some() != output.is_some(),
+            Counts::Pairs { .. } => true,
+            Counts::Even | Counts::Classes(_) => false,
+        };
+        if !has_blocks || self.in_place {
+            let reason = "displacements are for calls with a count for each rank, out of place: `at` for one \
+                          buffer of blocks, `at_both` for an all-to-all";
+            return Err(Refusal::Here(reason.to_string()));
+        }
+        for displacements in [input, output].into_iter().flatten() {
+            if displacements.len() != world as usize {
+                let found = displacements.len();
+                return Err(Refusal::Here(format!("{found} displacements are given for {world} ranks")));
+            }
+        }
+        let length = |elements: Option<u64>| elements.unwrap_or(0);
+        Ok([
+            length(self.input.and_then(|view| view.elements())),
+            length(self.output.as_ref().and_then(ViewMut::elements)),
+        ])
     }
 
     fn peer(&self, rank: u32, world: u32) -> Result<(), Refusal> {
@@ -318,19 +385,6 @@ pub(crate) fn memories<'a>(
     }
 }
 
-/// Counts of `n` blocks that lie in a buffer of `all` elements; this rank's block is given with `own`.
-fn check_counts(name: &str, all: u64, counts: &[usize], rank: u32, own: u64, n: u64) -> Result<(), Refusal> {
-    if counts.len() as u64 != n {
-        let reason = format!("{} counts are given for {n} ranks", counts.len());
-        return Err(Refusal::Here(reason));
-    }
-    let sum = counts.iter().try_fold(0u64, |sum, &count| sum.checked_add(count as u64));
-    let Some(due) = sum else { return Err(Refusal::Here("the counts add up to more than 2^64".into())) };
-    same(name, all, due, format_args!("what the counts add up to"))?;
-    let listed = counts[rank as usize] as u64;
-    same("this rank's block", own, listed, format_args!("what its count says"))
-}
-
 #[inline]
 fn same(name: &str, found: u64, due: u64, why: std::fmt::Arguments<'_>) -> Result<(), Refusal> {
     if found == due {
@@ -353,6 +407,17 @@ fn too_many(own: u64, n: u64) -> Refusal {
 
 fn broken_element(name: &str, dtype: DType, bytes: usize) -> Refusal {
     Refusal::Here(format!("{name} has {bytes} bytes, which are no whole number of {dtype}"))
+}
+
+fn displaced_hash(count: u64, lengths: [u64; 2], displacements: Displacements<'_>) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    hash_counts(&mut hasher, [count].into_iter().chain(lengths));
+    let Displacements { input, output } = displacements;
+    for displacements in [input, output] {
+        hasher.write_u8(displacements.is_some().into());
+        hash_counts(&mut hasher, displacements.unwrap_or(&[]).iter().map(|&at| at as u64));
+    }
+    hasher.finish()
 }
 
 fn hash_counts(hasher: &mut rustc_hash::FxHasher, counts: impl Iterator<Item = u64>) {

@@ -1,8 +1,9 @@
 //! Proved plans of this process, shared by its communicators: ranks that are threads prove each schedule once.
 
 use crate::comm::error::Refusal;
-use crate::select::Candidate;
+use crate::select::{Candidate, Made};
 use crate::{Options, Outcome, RankOutcome, Source, compile_rank, prove};
+use coll_check::program::Properties;
 use coll_plan::Plan;
 use coll_sema::Instance;
 use std::collections::HashMap;
@@ -55,8 +56,14 @@ struct Name {
 
 static KEPT: Mutex<Option<HashMap<Name, Stored>>> = Mutex::new(None);
 
-/// The plan of a library schedule.
-pub(crate) fn library(candidate: &Candidate, ranks: u32, root: u32, rank: u32) -> Result<Stored, NoPlan> {
+/// The plan of a library schedule; `made` is that plan, if there is one already.
+pub(crate) fn library(
+    candidate: &Candidate,
+    ranks: u32,
+    root: u32,
+    rank: u32,
+    made: Option<Made>,
+) -> Result<Stored, NoPlan> {
     let instance = Instance { ranks, root, params: candidate.params.clone() };
     if ranks > WHOLE_RANKS_MAX {
         let source = candidate.source();
@@ -66,8 +73,13 @@ pub(crate) fn library(candidate: &Candidate, ranks: u32, root: u32, rank: u32) -
     if let Some(stored) = kept().as_ref().and_then(|kept| kept.get(&name)) {
         return Ok(stored.clone());
     }
-    let source = candidate.source();
-    let stored = proved(&source, candidate.index(&source), &instance)?;
+    let stored = match made {
+        Some(made) => stored(&made.properties, made.plan),
+        None => {
+            let source = candidate.source();
+            proved(&source, candidate.index(&source), &instance)?
+        }
+    };
     let mut kept = kept();
     let kept = kept.get_or_insert_default();
     if kept.len() >= KEPT_MAX {
@@ -86,12 +98,16 @@ pub(crate) fn proved(source: &Source, schedule: usize, instance: &Instance) -> R
     match prove(source, schedule, instance, &Options::default()) {
         Outcome::DoesNotApply { reason, .. } => Err(NoPlan::DoesNotApply(reason)),
         Outcome::Wrong(diagnostics) => Err(wrong(&diagnostics)),
-        Outcome::Right(proved) => Ok(Stored {
-            identity: crate::plans::identity(&proved.plan).into(),
-            ordered: proved.properties.ordered,
-            equal_blocks_only: proved.properties.equal_blocks_only.is_some(),
-            plan: Arc::new(proved.plan),
-        }),
+        Outcome::Right(proved) => Ok(stored(&proved.properties, Arc::new(proved.plan))),
+    }
+}
+
+fn stored(properties: &Properties, plan: Arc<Plan>) -> Stored {
+    Stored {
+        identity: crate::plans::identity(&plan).into(),
+        ordered: properties.ordered,
+        equal_blocks_only: properties.equal_blocks_only.is_some(),
+        plan,
     }
 }
 

@@ -9,7 +9,9 @@ mod mixed;
 use coll_cost::Layout;
 use coll_exec::{Fault, Field, FrameFault, Interest, Link, Loan, RunOptions, Transport};
 use coll_shm::ShmTransport;
-use coll_tcp::{Call, ConnectError, JoinOptions, Rendezvous, StartError, TcpTransport, Token, Watch};
+use coll_tcp::{
+    Aborter, Call, ConnectError, JoinOptions, Rendezvous, StartError, TcpTransport, Token, Watch,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -273,6 +275,11 @@ impl Wires {
     pub(crate) fn exchange(&mut self, limit: Duration, blob: Vec<u8>) -> Result<Vec<Vec<u8>>, Fault> {
         self.tcp_mut().begin(limit);
         self.tcp_mut().exchange(blob)
+    }
+
+    /// A way to tell every rank so from another thread. Whoever waits in shared memory hears of it by its watch.
+    pub(crate) fn aborter(&self) -> Aborter {
+        self.tcp.as_ref().expect("invariant: taken only when dropped").aborter()
     }
 
     /// Tells every rank that this one gives up.

@@ -4,9 +4,9 @@
 //! `require` refuses is no candidate. A parameter `local` is the number of ranks in a node, as the library has it: where
 //! there are several machines it takes that number alone.
 
+use super::facts;
 use crate::{Instance, Options, Outcome, Source, library, prove};
 use coll_cost::Layout;
-use coll_sema::ScheduleInfo;
 use std::sync::Arc;
 
 /// A library schedule with values for its parameters.
@@ -74,27 +74,46 @@ impl std::fmt::Display for Candidate {
 }
 
 /// All candidates for an operation, by name, defaults before other values: the first of equals is taken.
-pub(crate) fn candidates(operation: &str, ranks: u32, layout: Layout) -> Vec<Candidate> {
+pub(super) fn candidates(operation: &'static str, ranks: u32, layout: Layout) -> Vec<Candidate> {
+    match facts::of(operation) {
+        Some(facts) => of_declared(operation, &facts.params, ranks, layout),
+        None => of_declared(operation, &declared(operation), ranks, layout),
+    }
+}
+
+/// A schedule's parameters with their defaults.
+pub(super) type Params = Vec<(String, i64)>;
+
+/// The schedules of an operation, as their sources declare them: that takes reading all of them.
+pub(super) fn declared(operation: &'static str) -> Vec<(&'static str, Params)> {
     let entries = library::entries().filter(|entry| entry.collective == operation);
-    let of = |entry: library::Entry| {
-        let bare = Candidate { operation: entry.collective, schedule: entry.schedule, params: Vec::new() };
+    let params = |entry: library::Entry| {
+        let bare = Candidate { operation, schedule: entry.schedule, params: Vec::new() };
         let source = bare.source();
-        let info = &source.schedules()[bare.index(&source)];
-        let variants: Vec<Candidate> = settings(info, ranks, layout)
-            .into_iter()
-            .map(|params| Candidate { params, ..bare.clone() })
-            .collect();
-        variants
+        (entry.schedule, source.schedules()[bare.index(&source)].params.clone())
     };
-    entries.flat_map(of).collect()
+    entries.map(params).collect()
+}
+
+pub(super) fn of_declared(
+    operation: &'static str,
+    declared: &[(&'static str, Params)],
+    ranks: u32,
+    layout: Layout,
+) -> Vec<Candidate> {
+    let of = |&(schedule, ref params): &(&'static str, Params)| {
+        let settings = settings(params, ranks, layout);
+        settings.into_iter().map(move |params| Candidate { operation, schedule, params })
+    };
+    declared.iter().flat_map(of).collect()
 }
 
 /// Which values a schedule's parameters are set to: defaults, then one parameter at a time.
-fn settings(info: &ScheduleInfo, ranks: u32, layout: Layout) -> Vec<Vec<(String, i64)>> {
+pub(super) fn settings(declared: &[(String, i64)], ranks: u32, layout: Layout) -> Vec<Vec<(String, i64)>> {
     let hosts = layout.hosts(ranks);
     let mut base = Vec::new();
     let mut settings = Vec::new();
-    for (name, default) in &info.params {
+    for (name, default) in declared {
         if name == LOCAL && hosts > 1 {
             let local = i64::from(layout.ranks_on_host(ranks));
             if local != *default {
@@ -107,7 +126,7 @@ fn settings(info: &ScheduleInfo, ranks: u32, layout: Layout) -> Vec<Vec<(String,
         return settings;
     }
     let values = if ranks > MANY_RANKS { &VALUES[..MANY_RANKS_VALUES] } else { &VALUES };
-    for (name, default) in &info.params {
+    for (name, default) in declared {
         if name == LOCAL && hosts > 1 {
             continue;
         }

@@ -1,12 +1,14 @@
 //! Chooses, and says why.
 
 use super::candidates::Candidate;
-use super::family::{Known, Member, Runs, family};
+use super::family::Family;
 use super::forced::Forced;
 use super::question::Question;
-use super::table::Table;
+use super::table::{Looks, Table};
 use coll_base::DType;
+use coll_check::program::Properties;
 use coll_cost::{Layout, Tuning};
+use coll_plan::Plan;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,12 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Chooser {
     tuning: Tuning,
     forced: Forced,
-    families: Mutex<BTreeMap<FamilyKey, Arc<Vec<Member>>>>,
+    looks: Looks,
+    families: Mutex<BTreeMap<FamilyKey, Arc<Family>>>,
     tables: Mutex<BTreeMap<TableKey, Arc<Table>>>,
 }
 
 type FamilyKey = (&'static str, u32, u32, Layout);
-type TableKey = (FamilyKey, DType, [bool; 5], &'static str);
+type TableKey = (FamilyKey, Layout, DType, [bool; 5], &'static str);
 
 /// What is taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +31,12 @@ pub struct Choice {
     pub candidate: Candidate,
     /// What it is predicted to take, in microseconds.
     pub predicted_us: f64,
+}
+
+/// A whole plan, and what was proved of it.
+pub(crate) struct Made {
+    pub(crate) properties: Properties,
+    pub(crate) plan: Arc<Plan>,
 }
 
 /// A candidate that was looked at.
@@ -105,7 +114,19 @@ pub enum ChooseError {
 impl Chooser {
     /// Chooses by these constants.
     pub fn new(tuning: Tuning) -> Chooser {
-        Chooser { tuning, forced: Forced::default(), families: Mutex::default(), tables: Mutex::default() }
+        Chooser {
+            tuning,
+            forced: Forced::default(),
+            looks: Looks::AsNeeded,
+            families: Mutex::default(),
+            tables: Mutex::default(),
+        }
+    }
+
+    /// Compiles, proves and compares all candidates, also those that cannot turn out best. The answers are the same, and
+    /// take many times as long: for those who want to see that they are.
+    pub fn exhaustive(self) -> Chooser {
+        Chooser { looks: Looks::AtAll, tables: Mutex::default(), families: Mutex::default(), ..self }
     }
 
     /// Takes these schedules for their operations, whatever they cost.
@@ -131,13 +152,37 @@ impl Chooser {
         let table = self.table(question)?;
         let at = table.index(question.bytes);
         let predicted_us = table.predict_us(at, question.bytes).unwrap_or(0.0);
-        Ok(Choice { candidate: table.members[at].candidate.clone(), predicted_us })
+        Ok(Choice { candidate: table.family.members[at].candidate.clone(), predicted_us })
+    }
+
+    /// The schedule for a call, and its proved plan, if that was made for this root.
+    pub(crate) fn choose_proved(
+        &self,
+        question: &Question,
+    ) -> Result<(Candidate, Option<Made>), ChooseError> {
+        let table = self.table(question)?;
+        let at = table.index(question.bytes);
+        if log::log_enabled!(log::Level::Debug) {
+            let Question { operation, bytes, ranks, transport, .. } = question;
+            let (candidate, us) = (&table.family.members[at].candidate, table.predict_us(at, *bytes));
+            let us = us.unwrap_or_default();
+            log::debug!(
+                "{operation} of {bytes} B on {ranks} ranks over {transport}: {candidate}, predicted to take {us:.1} µs"
+            );
+        }
+        let made = table.family.proved(at).ok().and_then(|proved| {
+            let (properties, plan) = (proved.properties.clone(), Arc::clone(proved.plan.as_ref()?));
+            plan.root.is_none_or(|root| root == question.root).then_some(Made { properties, plan })
+        });
+        Ok((table.family.members[at].candidate.clone(), made))
     }
 
     /// The answers for calls that differ from this one in size alone: what a communicator keeps for each kind of call.
     pub fn table(&self, question: &Question) -> Result<Arc<Table>, ChooseError> {
+        let question = &question.clone().in_order();
         let key = (
             family_key(question),
+            question.layout,
             question.dtype,
             [
                 question.commutative,
@@ -156,32 +201,31 @@ impl Chooser {
         Ok(table)
     }
 
-    /// Every candidate with its standing, what is taken first, then by time.
+    /// Every candidate with its standing, what is taken first, then by time. All of them are compiled and proved.
     pub fn explain(&self, question: &Question) -> Result<Vec<Considered>, ChooseError> {
+        let question = &question.clone().in_order();
         let table = self.table(question)?;
         let taken = table.index(question.bytes);
         let taken_us = table.predict_us(taken, question.bytes).unwrap_or(0.0);
         let forced = self.forced.of(question.operation).is_some();
         let mut all: Vec<Considered> = Vec::new();
-        for (at, member) in table.members.iter().enumerate() {
-            let predicted_us = table.predict_us(at, question.bytes);
-            let standing = match (&table.barred[at], predicted_us) {
-                (Some(reason), _) => Standing::Barred(reason.clone()),
+        for (at, member) in table.family.members.iter().enumerate() {
+            let proved = table.family.proved(at);
+            let predicted_us = proved.is_ok().then(|| table.predict_us(at, question.bytes)).flatten();
+            let bar = table.bar(at).or(proved.err());
+            let standing = match (bar, predicted_us) {
+                (Some(reason), _) => Standing::Barred(reason.to_string()),
                 _ if at == taken && forced => Standing::Forced,
                 _ if at == taken => Standing::Taken,
                 (None, Some(us)) if us >= taken_us => Standing::Slower(us / taken_us),
                 (None, _) if question.deterministic => Standing::Unsteady,
                 (None, us) => Standing::Rounded(taken_us / us.unwrap_or(taken_us)),
             };
-            let runs = match &member.known {
-                Known::Runs(runs) => Some(&**runs),
-                Known::Not(_) => None,
-            };
             all.push(Considered {
                 candidate: member.candidate.clone(),
                 predicted_us,
-                steps: runs.map(Runs::steps),
-                sent_share: runs.map(Runs::sent_share),
+                steps: table.family.steps(at),
+                sent_share: table.family.sent_share(at),
                 standing,
             });
         }
@@ -204,92 +248,76 @@ impl Chooser {
             transport: question.transport.to_string(),
             known: self.tuning.transports().collect::<Vec<_>>().join(", "),
         })?;
-        let members = self.family(question);
-        let forced = self.forced.of(question.operation);
-        let barred: Vec<Option<String>> = members.iter().map(|member| bar(member, question)).collect();
-        let barred = match forced {
-            None => barred,
-            Some(forced) => insist(forced, &members, barred)?,
+        let family = self.family(question);
+        let excluded = match self.forced.of(question.operation) {
+            None => family.members.iter().map(|_| None).collect(),
+            Some(forced) => insist(forced, &family, question)?,
         };
-        if barred.iter().all(Option::is_some) {
-            let reasons = members
-                .iter()
-                .zip(&barred)
-                .filter_map(|(member, reason)| Some(format!("{} {}", member.candidate, reason.as_ref()?)));
+        let table =
+            Table::new(Arc::clone(&family), excluded, constants.clone(), question.clone(), self.looks);
+        table.ok_or_else(|| {
+            let reasons = family.members.iter().enumerate().filter_map(|(at, member)| {
+                let reason = question.bar(&family, at);
+                let reason = reason.or_else(|| family.proved(at).err().map(str::to_string))?;
+                Some(format!("{} {reason}", member.candidate))
+            });
             let reasons = reasons.collect::<Vec<_>>().join("; ");
-            return Err(ChooseError::Nothing { operation: question.operation.to_string(), ranks, reasons });
-        }
-        Ok(Table::new(members, barred, constants.clone(), question.clone()))
+            ChooseError::Nothing { operation: question.operation.to_string(), ranks, reasons }
+        })
     }
 
-    fn family(&self, question: &Question) -> Arc<Vec<Member>> {
+    fn family(&self, question: &Question) -> Arc<Family> {
         let key = family_key(question);
-        if let Some(members) = lock(&self.families).get(&key) {
-            return members.clone();
+        if let Some(family) = lock(&self.families).get(&key) {
+            return family.clone();
         }
         let (operation, ranks, root, layout) = key;
-        let mut members = family(operation, ranks, root, layout);
+        let mut family = Family::new(operation, ranks, root, layout);
         // A value of a parameter that is not among those that are tried.
         if let Some(forced) = self.forced.of(operation)
-            && !members.iter().any(|member| member.candidate == *forced)
+            && !family.members.iter().any(|member| member.candidate == *forced)
         {
-            members.push(super::family::member(forced.clone(), ranks, root, layout));
+            family.add(forced.clone());
         }
-        let members = Arc::new(members);
-        lock(&self.families).insert(key, members.clone());
-        members
+        let family = Arc::new(family);
+        lock(&self.families).insert(key, family.clone());
+        family
     }
 }
 
 /// What a family depends on. Roots are alike, but for what is promised of order.
 fn family_key(question: &Question) -> FamilyKey {
     let root = if question.commutative { 0 } else { question.root };
-    (question.operation, question.ranks, root, question.layout)
-}
-
-/// Why a member cannot serve a question, if so.
-fn bar(member: &Member, question: &Question) -> Option<String> {
-    let (properties, direct) = match &member.known {
-        Known::Not(reason) => return Some(reason.clone()),
-        Known::Runs(runs) => (&runs.properties, runs.direct),
-    };
-    if question.own_blocks_only && !direct {
-        return Some("passes blocks through ranks that do not know their sizes".into());
-    }
-    if !question.commutative && !properties.ordered {
-        return Some("does not keep operands in rank order, and the operator does not commute".into());
-    }
-    if question.unequal_blocks && properties.equal_blocks_only.is_some() {
-        return Some("serves blocks of equal size alone".into());
-    }
-    if question.deterministic && !(properties.same_tree_at_every_place && properties.same_reduction_tree) {
-        return Some("reduces in an order that depends on an element's place".into());
-    }
-    None
+    // What is taken where bits must not change depends on the number of ranks alone, and so do the candidates.
+    let layout = if question.deterministic { Layout::one_host(question.ranks) } else { question.layout };
+    (question.operation, question.ranks, root, layout)
 }
 
 /// Bars all but the schedule that the user insists on; with the values of its parameters, if some are named.
 fn insist(
     forced: &Candidate,
-    members: &[Member],
-    barred: Vec<Option<String>>,
+    family: &Family,
+    question: &Question,
 ) -> Result<Vec<Option<String>>, ChooseError> {
-    let is_it = |member: &Member| {
-        member.candidate.schedule == forced.schedule
-            && (forced.params.is_empty() || member.candidate.params == forced.params)
+    let is_it = |candidate: &Candidate| {
+        candidate.schedule == forced.schedule
+            && (forced.params.is_empty() || candidate.params == forced.params)
     };
-    let able = members.iter().zip(&barred).any(|(member, bar)| is_it(member) && bar.is_none());
+    let mut first_bar = None;
+    let able =
+        family.members.iter().enumerate().filter(|(_, member)| is_it(&member.candidate)).any(|(at, _)| {
+            let bar = question.bar(family, at);
+            let barred = bar.is_some();
+            first_bar = first_bar.take().or(bar);
+            !barred
+        });
     if !able {
-        let reason = members.iter().zip(&barred).find(|(member, _)| is_it(member));
-        let reason = reason.and_then(|(_, bar)| bar.clone()).unwrap_or_default();
+        let reason = first_bar.unwrap_or_default();
         return Err(ChooseError::Forced { candidate: forced.to_string(), reason });
     }
     let others = format!("is passed over for {forced}, which is to be taken");
-    let bar = |(member, bar): (&Member, Option<String>)| match is_it(member) {
-        true => bar,
-        false => bar.or(Some(others.clone())),
-    };
-    Ok(members.iter().zip(barred).map(bar).collect())
+    let excluded = |candidate: &Candidate| (!is_it(candidate)).then(|| others.clone());
+    Ok(family.members.iter().map(|member| excluded(&member.candidate)).collect())
 }
 
 /// A panic elsewhere leaves a map as it was: entries are put in whole.

@@ -1,95 +1,177 @@
-//! The candidates of one operation on so many ranks, compiled, proved and outlined.
+//! The candidates of one operation on so many ranks: each compiled, outlined and proved once, when that is first asked for.
 
 use super::candidates::{Candidate, candidates};
+use super::facts::{self, Fact};
 use crate::one_rank::{RankOutcome, compile_rank};
-use crate::{Options, Outcome, Source};
+use crate::{Draft, Options, Outcome, Source};
 use coll_check::program::Properties;
 use coll_cost::{Constants, Layout, Outline, Slices, Work, chain_ranks, is_direct};
 use coll_plan::Plan;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Up to so many ranks, candidates are compiled whole.
-pub const WHOLE_RANKS_MAX: u32 = 64;
+pub const WHOLE_RANKS_MAX: u32 = facts::RANKS_MAX;
 
 /// The most ranks that a candidate is compiled whole on, to be judged on more.
 const NODES_RANKS_MAX: u32 = 128;
 
+/// The candidates of one operation, in the order of their names.
+pub(crate) struct Family {
+    pub(crate) members: Vec<Member>,
+    pub(crate) ranks: u32,
+    root: u32,
+    layout: Layout,
+}
+
 /// A candidate and what is known of it.
 pub(crate) struct Member {
     pub(crate) candidate: Candidate,
-    pub(crate) known: Known,
-}
-
-pub(crate) enum Known {
-    /// It can run; whether it may is up to the question.
-    Runs(Box<Runs>),
-    /// It cannot, and why.
-    Not(String),
+    /// What is known before it is compiled, if anything is.
+    fact: Option<Fact>,
+    /// What it would take; or why it cannot run.
+    runs: OnceLock<Result<Runs, String>>,
 }
 
 pub(crate) struct Runs {
-    pub(crate) cost: Cost,
-    pub(crate) properties: Properties,
+    cost: Cost,
     /// No block passes through a rank that is not to keep it.
     pub(crate) direct: bool,
+    /// What there is to be proved. None once it is done, and where that was done on smaller counts.
+    draft: Mutex<Option<Draft>>,
+    proof: OnceLock<Result<ProvedMember, String>>,
 }
 
-impl Runs {
+/// What a proof found.
+pub(crate) struct ProvedMember {
+    pub(crate) properties: Properties,
+    /// The whole plan, where it was made.
+    pub(crate) plan: Option<Arc<Plan>>,
+}
+
+impl Family {
+    /// All members, of which nothing is compiled yet.
+    pub(crate) fn new(operation: &'static str, ranks: u32, root: u32, layout: Layout) -> Family {
+        let known = facts::of(operation).map_or_else(Vec::new, |facts| facts.on(ranks));
+        let member = |candidate: Candidate| {
+            let fact = known.iter().find(|(known, _)| *known == candidate).map(|&(_, fact)| fact);
+            Member { candidate, fact, runs: OnceLock::new() }
+        };
+        let members = candidates(operation, ranks, layout).into_iter().map(member).collect();
+        Family { members, ranks, root, layout }
+    }
+
+    /// Takes one more candidate in.
+    pub(crate) fn add(&mut self, candidate: Candidate) {
+        self.members.push(Member { candidate, fact: None, runs: OnceLock::new() });
+    }
+
+    /// A member, compiled; or why it cannot run.
+    pub(crate) fn runs(&self, member: usize) -> Result<&Runs, &str> {
+        let Member { candidate, runs, .. } = &self.members[member];
+        let runs = runs.get_or_init(|| match self.ranks {
+            0..=WHOLE_RANKS_MAX => whole(candidate, self.ranks, self.root),
+            _ => sliced(candidate, self.ranks, self.root, self.layout),
+        });
+        runs.as_ref().map_err(String::as_str)
+    }
+
+    /// What its proof found; or why it cannot run, or is wrong.
+    pub(crate) fn proved(&self, member: usize) -> Result<&ProvedMember, &str> {
+        let candidate = &self.members[member].candidate;
+        let runs = self.runs(member)?;
+        let proof = runs.proof.get_or_init(|| {
+            let draft = runs.draft.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let draft = draft.ok_or("was to be proved before")?;
+            match draft.prove(&candidate.source(), &Options::default()) {
+                Outcome::Right(proved) => {
+                    let (properties, plan) = (proved.properties, Some(Arc::new(proved.plan)));
+                    Ok(ProvedMember { properties, plan })
+                }
+                other => Err(cannot(self.ranks, &other)),
+            }
+        });
+        proof.as_ref().map_err(String::as_str)
+    }
+
+    /// Has a member's proof fail.
+    #[cfg(test)]
+    pub(crate) fn refute(&self, member: usize) {
+        let runs = self.runs(member).ok();
+        let refuted = runs.map(|runs| runs.proof.set(Err("is wrong: it was said to be".to_string())));
+        assert!(matches!(refuted, Some(Ok(()))), "it runs, and is not proved yet");
+    }
+
+    /// What a member takes at least, in microseconds, as far as that is known without compiling it; none if it cannot run.
+    pub(crate) fn bound_us(
+        &self,
+        member: usize,
+        constants: &Constants,
+        layout: Layout,
+        work: Work,
+    ) -> Option<f64> {
+        match self.members[member].fact {
+            Some(Fact::DoesNotApply) => None,
+            Some(Fact::Runs(totals)) => Some(totals.bound_us(self.ranks, constants, layout, work)),
+            None => Some(0.0),
+        }
+    }
+
     /// Messages on the longest chain.
-    pub(crate) fn steps(&self) -> u32 {
-        match &self.cost {
-            Cost::Whole(_) => self.properties.steps,
-            Cost::Slices(slices) => slices.steps(),
+    pub(crate) fn steps(&self, member: usize) -> Option<u32> {
+        match &self.runs(member).ok()?.cost {
+            Cost::Whole(_) => Some(self.proved(member).ok()?.properties.steps),
+            Cost::Slices(slices) => Some(slices.steps()),
         }
     }
 
     /// What the busiest rank sends, as a share of the sized buffer's bytes.
-    pub(crate) fn sent_share(&self) -> f64 {
-        match &self.cost {
-            Cost::Whole(_) => self.properties.sent_max.to_f64(),
-            Cost::Slices(slices) => slices.sent_share(),
+    pub(crate) fn sent_share(&self, member: usize) -> Option<f64> {
+        match &self.runs(member).ok()?.cost {
+            Cost::Whole(_) => Some(self.proved(member).ok()?.properties.sent_max.to_f64()),
+            Cost::Slices(slices) => Some(slices.sent_share()),
         }
     }
 }
 
-/// What predictions are made from.
-pub(crate) enum Cost {
-    Whole(Outline),
-    Slices(Slices),
-}
-
-impl Cost {
+impl Runs {
+    /// What it is predicted to take, in microseconds.
     pub(crate) fn predict_us(&self, constants: &Constants, layout: Layout, work: Work) -> f64 {
-        match self {
+        match &self.cost {
             Cost::Whole(outline) => outline.predict_us(constants, layout, work),
             Cost::Slices(slices) => slices.predict_us(constants, layout, work),
         }
     }
+
+    /// Why its proof failed, if it did.
+    pub(crate) fn refuted(&self) -> Option<&str> {
+        self.proof.get()?.as_ref().err().map(String::as_str)
+    }
 }
 
-/// All members, in the order of their names.
-pub(crate) fn family(operation: &str, ranks: u32, root: u32, layout: Layout) -> Vec<Member> {
-    candidates(operation, ranks, layout)
-        .into_iter()
-        .map(|candidate| member(candidate, ranks, root, layout))
-        .collect()
-}
-
-pub(crate) fn member(candidate: Candidate, ranks: u32, root: u32, layout: Layout) -> Member {
-    let known = match ranks {
-        0..=WHOLE_RANKS_MAX => whole(&candidate, ranks, root),
-        _ => sliced(&candidate, ranks, root, layout),
-    };
-    Member { candidate, known: known.map_or_else(Known::Not, |runs| Known::Runs(Box::new(runs))) }
+/// What predictions are made from.
+enum Cost {
+    Whole(Outline),
+    Slices(Slices),
 }
 
 fn whole(candidate: &Candidate, ranks: u32, root: u32) -> Result<Runs, String> {
-    match candidate.prove(ranks, root) {
-        Outcome::Right(proved) => {
-            let (cost, direct) = (Cost::Whole(Outline::new(&proved.plan)), is_direct(&proved.plan));
-            Ok(Runs { cost, properties: proved.properties, direct })
-        }
-        Outcome::DoesNotApply { reason, .. } => Err(does_not_apply(ranks, &reason)),
-        Outcome::Wrong(diagnostics) => Err(wrong(&diagnostics)),
+    let source = candidate.source();
+    let instance = candidate.instance(ranks, root);
+    let draft = Draft::new(&source, candidate.index(&source), &instance, &Options::default());
+    let draft = draft.map_err(|outcome| cannot(ranks, &outcome))?;
+    Ok(Runs {
+        cost: Cost::Whole(Outline::new(draft.plan())),
+        direct: is_direct(draft.plan()),
+        draft: Mutex::new(Some(draft)),
+        proof: OnceLock::new(),
+    })
+}
+
+fn cannot(ranks: u32, outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::DoesNotApply { reason, .. } => does_not_apply(ranks, reason),
+        Outcome::Wrong(diagnostics) => wrong(diagnostics),
+        Outcome::Right(_) => String::new(),
     }
 }
 
@@ -129,8 +211,12 @@ fn sliced(candidate: &Candidate, ranks: u32, root: u32, layout: Layout) -> Resul
         }
     }
     let properties = properties.ok_or("was proved on no rank count")?;
-    let direct = plans.iter().all(is_direct);
-    Ok(Runs { cost: Cost::Slices(Slices::new(&plans, largest, chain)), properties, direct })
+    Ok(Runs {
+        direct: plans.iter().all(is_direct),
+        cost: Cost::Slices(Slices::new(&plans, largest, chain)),
+        draft: Mutex::new(None),
+        proof: OnceLock::from(Ok(ProvedMember { properties, plan: None })),
+    })
 }
 
 /// Three counts, each twice the one before: the usual ones, or two, four and eight nodes.
@@ -148,8 +234,7 @@ fn small_counts(candidate: &Candidate, ranks: u32) -> Result<[u32; 3], String> {
 fn proved_small(candidate: &Candidate, ranks: u32, root: u32) -> Result<Properties, String> {
     match candidate.prove(ranks, root % ranks) {
         Outcome::Right(proved) => Ok(proved.properties),
-        Outcome::DoesNotApply { reason, .. } => Err(does_not_apply(ranks, &reason)),
-        Outcome::Wrong(diagnostics) => Err(wrong(&diagnostics)),
+        other => Err(cannot(ranks, &other)),
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is asked: all that a choice depends on, and nothing that one rank alone knows.
 
+use super::family::Family;
 use coll_base::DType;
-use coll_cost::{Layout, Work};
+use coll_cost::{Constants, Layout, Tuning, Work};
 
 /// A call, as every rank makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,4 +73,63 @@ impl Question {
         }
         Work { bytes, dtype, user_operator: self.user_operator }
     }
+
+    /// The question whose answer is taken. Where nothing is reduced bits depend on nothing, and any schedule is
+    /// deterministic; where something is, blocks of any lengths get what equal ones do.
+    pub(crate) fn in_order(mut self) -> Question {
+        self.deterministic &= REDUCING.contains(&self.operation);
+        self.unequal_blocks |= self.deterministic && self.operation == "reduce_scatter";
+        self
+    }
+
+    /// The call for which a deterministic schedule is weighed, whatever this one is.
+    pub(crate) fn steady(&self) -> Question {
+        Question {
+            dtype: DType::F32,
+            user_operator: false,
+            transport: STEADY_TRANSPORT,
+            layout: Layout::one_host(self.ranks),
+            ..self.clone()
+        }
+    }
+
+    /// The constants by which it is weighed: those that are shipped, whatever was measured.
+    pub(crate) fn steady_constants(&self) -> Constants {
+        let shipped = Tuning::shipped();
+        shipped.of(STEADY_TRANSPORT).cloned().expect("invariant: constants of it are shipped")
+    }
+
+    /// Why a member cannot serve, if so.
+    pub(crate) fn bar(&self, family: &Family, member: usize) -> Option<String> {
+        let runs = match family.runs(member) {
+            Ok(runs) => runs,
+            Err(reason) => return Some(reason.to_string()),
+        };
+        if self.own_blocks_only && !runs.direct {
+            return Some("passes blocks through ranks that do not know their sizes".into());
+        }
+        if self.commutative && !self.unequal_blocks && !self.deterministic {
+            return None;
+        }
+        let properties = match family.proved(member) {
+            Ok(proved) => &proved.properties,
+            Err(reason) => return Some(reason.to_string()),
+        };
+        if !self.commutative && !properties.ordered {
+            return Some("does not keep operands in rank order, and the operator does not commute".into());
+        }
+        if self.unequal_blocks && properties.equal_blocks_only.is_some() {
+            return Some("serves blocks of equal size alone".into());
+        }
+        if self.deterministic && !(properties.same_tree_at_every_place && properties.same_reduction_tree) {
+            return Some("reduces in an order that depends on an element's place".into());
+        }
+        None
+    }
 }
+
+/// Operations that reduce.
+const REDUCING: [&str; 5] = ["reduce", "reduce_scatter", "allreduce", "scan", "exscan"];
+
+/// The transport whose shipped constants a deterministic schedule is weighed by.
+const STEADY_TRANSPORT: &str = "shm";

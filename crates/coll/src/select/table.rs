@@ -2,101 +2,169 @@
 //!
 //! Sizes fall into intervals, two for each doubling: `2^k..1.5·2^k` and `1.5·2^k..2^(k+1)`. An interval is judged at its
 //! least size, once, when it is first asked for; after that an answer is two shifts and a load.
+//!
+//! To judge it, candidates are looked at in the order of what each takes at least, and compiled until the best is no worse
+//! than what the next takes at least. That gives what comparing all of them would, and compiles a few. The best is
+//! proved; if its proof fails it is dropped, which is a fault of the library and not of the caller, and the next is taken.
 
-use super::family::{Cost, Known, Member, Runs};
+use super::family::{Family, Runs};
 use super::question::Question;
 use coll_cost::Constants;
 use std::sync::{Arc, OnceLock};
 
 /// Answers for one kind of question, whatever the size.
 pub struct Table {
-    pub(crate) members: Arc<Vec<Member>>,
+    pub(crate) family: Arc<Family>,
+    /// For each member, why it is not to be looked at.
+    excluded: Vec<Option<String>>,
     /// For each member, why it is no candidate here.
-    pub(crate) barred: Vec<Option<String>>,
+    bars: Vec<OnceLock<Option<String>>>,
     constants: Constants,
     question: Question,
+    looks: Looks,
     taken: Box<[OnceLock<u32>]>,
     /// The one for all sizes, where bits must not depend on them.
     fixed: OnceLock<u32>,
 }
 
+/// How many candidates are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Looks {
+    /// Those that may turn out best.
+    AsNeeded,
+    /// All, each compiled and proved.
+    AtAll,
+}
+
 /// Intervals of 64-bit sizes.
 const INTERVALS: usize = 129;
 
+/// Sums that are grouped otherwise may differ by so much.
+const ROUNDING: f64 = 1e-9;
+
 impl Table {
+    /// A table of members that are not excluded. `None` if none of them can be taken.
     pub(crate) fn new(
-        members: Arc<Vec<Member>>,
-        barred: Vec<Option<String>>,
+        family: Arc<Family>,
+        excluded: Vec<Option<String>>,
         constants: Constants,
         question: Question,
-    ) -> Table {
+        looks: Looks,
+    ) -> Option<Table> {
         let taken = (0..INTERVALS).map(|_| OnceLock::new()).collect();
-        Table { members, barred, constants, question, taken, fixed: OnceLock::new() }
+        let bars = excluded.iter().map(|_| OnceLock::new()).collect();
+        let fixed = OnceLock::new();
+        let table = Table { family, excluded, bars, constants, question, looks, taken, fixed };
+        table.find(table.question.bytes).map(|_| table)
     }
 
-    /// The candidate taken for a size in bytes. At least one can be taken.
+    /// The candidate taken for a size in bytes.
     pub fn pick(&self, bytes: u64) -> &super::Candidate {
-        &self.members[self.index(bytes)].candidate
+        &self.family.members[self.index(bytes)].candidate
     }
 
     pub(crate) fn index(&self, bytes: u64) -> usize {
-        let taken = match self.question.deterministic {
-            true => *self.fixed.get_or_init(|| self.steadiest()),
-            false => *self.taken[interval(bytes)].get_or_init(|| self.cheapest(least(interval(bytes)))),
+        // What can be taken at one size can be at all; were all others' proofs to fail, the first that was found is left.
+        let found = self.find(bytes).or_else(|| self.find(self.question.bytes));
+        found.unwrap_or_default() as usize
+    }
+
+    fn find(&self, bytes: u64) -> Option<u32> {
+        let (known, find): (&OnceLock<u32>, &dyn Fn() -> Option<u32>) = match self.question.deterministic {
+            true => (&self.fixed, &|| self.steadiest()),
+            false => (&self.taken[interval(bytes)], &|| self.cheapest(least(interval(bytes)))),
         };
-        taken as usize
+        if let Some(taken) = known.get() {
+            return Some(*taken);
+        }
+        let found = find()?;
+        Some(*known.get_or_init(|| found))
     }
 
     /// What is predicted for a member that can run.
     pub(crate) fn predict_us(&self, member: usize, bytes: u64) -> Option<f64> {
-        let Runs { cost, .. } = self.runs(member)?;
-        Some(self.predict(cost, bytes))
+        self.family.runs(member).ok().map(|runs| self.predict(runs, bytes))
     }
 
-    fn predict(&self, cost: &Cost, bytes: u64) -> f64 {
-        cost.predict_us(&self.constants, self.question.layout, self.question.work(bytes))
+    fn predict(&self, runs: &Runs, bytes: u64) -> f64 {
+        runs.predict_us(&self.constants, self.question.layout, self.question.work(bytes))
     }
 
-    fn runs(&self, member: usize) -> Option<&Runs> {
-        match &self.members[member].known {
-            Known::Runs(runs) => Some(runs),
-            Known::Not(_) => None,
-        }
+    /// Why a member cannot serve, if so. A proof is asked for only where the call needs what only that can tell.
+    pub(crate) fn bar(&self, member: usize) -> Option<&str> {
+        let bar = self.bars[member].get_or_init(|| self.question.bar(&self.family, member));
+        let bar = bar.as_deref().or_else(|| self.family.runs(member).ok().and_then(Runs::refuted));
+        bar.or(self.excluded[member].as_deref())
     }
 
-    fn able(&self) -> impl Iterator<Item = (u32, &Cost)> {
-        let able = (0..self.members.len()).filter(|&at| self.barred[at].is_none());
-        able.filter_map(|at| Some((at as u32, &self.runs(at)?.cost)))
+    /// Members that may serve, as far as is known without compiling any, with what each takes at least.
+    fn bounds(&self, bytes: u64) -> Vec<(f64, u32)> {
+        let Question { layout, .. } = self.question;
+        let work = self.question.work(bytes);
+        let open = (0..self.excluded.len()).filter(|&at| self.excluded[at].is_none());
+        let bound = |at| Some((self.family.bound_us(at, &self.constants, layout, work)?, at as u32));
+        open.filter_map(bound).collect()
     }
 
     /// The first of the cheapest.
-    fn cheapest(&self, bytes: u64) -> u32 {
-        let mut best = (f64::INFINITY, 0);
-        for (at, cost) in self.able() {
-            let us = self.predict(cost, bytes);
-            if us < best.0 {
-                best = (us, at);
-            }
+    fn cheapest(&self, bytes: u64) -> Option<u32> {
+        let mut open = self.bounds(bytes);
+        if self.looks == Looks::AtAll {
+            open.iter_mut().for_each(|(bound, _)| *bound = 0.0);
         }
-        best.1
+        open.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        loop {
+            let best = self.cheapest_of(&open, bytes)?;
+            let Err(reason) = self.family.proved(best as usize) else { return Some(best) };
+            log::error!("{} is dropped: it {reason}", self.family.members[best as usize].candidate);
+        }
     }
 
-    /// The one that is never far from the cheapest: the least of the largest ratios, from 8 B to 64 MiB.
-    fn steadiest(&self) -> u32 {
-        let able: Vec<(u32, &Cost)> = self.able().collect();
+    fn cheapest_of(&self, open: &[(f64, u32)], bytes: u64) -> Option<u32> {
+        let mut best: Option<(f64, u32)> = None;
+        for &(bound, at) in open {
+            if best.is_some_and(|(us, _)| bound * (1.0 - ROUNDING) > us) {
+                break;
+            }
+            if self.looks == Looks::AtAll && self.family.proved(at as usize).is_err() {
+                continue;
+            }
+            let Ok(runs) = self.family.runs(at as usize) else { continue };
+            let us = self.predict(runs, bytes);
+            let better = best.is_none_or(|known| us < known.0 || (us == known.0 && at < known.1));
+            if better && self.bar(at as usize).is_none() {
+                best = Some((us, at));
+            }
+        }
+        best.map(|(_, at)| at)
+    }
+
+    /// The one that is never far from the cheapest: the least of the largest ratios, from 8 B to 64 MiB. It is weighed where
+    /// every rank has a core of one machine, by constants that are the same everywhere, so that what is taken, and with it
+    /// every bit, depends on the number of ranks alone: not on how they reach each other, nor on where they are.
+    fn steadiest(&self) -> Option<u32> {
+        let question = self.question.steady();
+        let open = self.bounds(0).into_iter().map(|(_, at)| at);
+        let able =
+            open.filter(|&at| self.bar(at as usize).is_none() && self.family.proved(at as usize).is_ok());
+        let able: Vec<(u32, &Runs)> =
+            able.filter_map(|at| Some((at, self.family.runs(at as usize).ok()?))).collect();
+        let constants = question.steady_constants();
         let mut worst = vec![1.0f64; able.len()];
         for power in (3..=26).step_by(2) {
-            let times: Vec<f64> = able.iter().map(|(_, cost)| self.predict(cost, 1 << power)).collect();
+            let predict =
+                |runs: &Runs| runs.predict_us(&constants, question.layout, question.work(1 << power));
+            let times: Vec<f64> = able.iter().map(|(_, runs)| predict(runs)).collect();
             let least = times.iter().copied().fold(f64::INFINITY, f64::min);
             worst.iter_mut().zip(&times).for_each(|(worst, us)| *worst = worst.max(us / least));
         }
-        let mut best = (f64::INFINITY, 0);
+        let mut best: Option<(f64, u32)> = None;
         for (&(at, _), &ratio) in able.iter().zip(&worst) {
-            if ratio < best.0 {
-                best = (ratio, at);
+            if best.is_none_or(|(known, _)| ratio < known) {
+                best = Some((ratio, at));
             }
         }
-        best.1
+        best.map(|(_, at)| at)
     }
 
     /// Sizes at which another candidate is taken, from `low` to `high` bytes: the least size of each range with its
@@ -138,6 +206,28 @@ fn least(interval: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coll_cost::Tuning;
+
+    #[test]
+    fn what_fails_its_proof_is_dropped_and_the_next_taken() {
+        let question = Question::new("allreduce", 4, 1 << 16);
+        let constants = Tuning::shipped().of(question.transport).cloned().expect("they are shipped");
+        let mut refuted: Vec<usize> = Vec::new();
+        let mut times_us = Vec::new();
+        for _ in 0..4 {
+            let family = Arc::new(Family::new("allreduce", 4, 0, question.layout));
+            refuted.iter().for_each(|&at| family.refute(at));
+            let excluded = family.members.iter().map(|_| None).collect();
+            let table = Table::new(family, excluded, constants.clone(), question.clone(), Looks::AsNeeded);
+            let table = table.expect("others serve");
+            let taken = table.index(question.bytes);
+            assert!(!refuted.contains(&taken), "{taken} after {refuted:?}");
+            assert!(refuted.iter().all(|&at| table.bar(at).is_some_and(|bar| bar.starts_with("is wrong"))));
+            times_us.extend(table.predict_us(taken, question.bytes));
+            refuted.push(taken);
+        }
+        assert!(times_us.is_sorted(), "{times_us:?}");
+    }
 
     #[test]
     fn intervals_cover_all_sizes_in_order() {

@@ -30,8 +30,10 @@ pub(crate) enum Through {
 pub(crate) enum BenchTransport {
     /// TCP sockets
     Tcp,
-    /// Shared memory
+    /// Shared memory between processes
     Shm,
+    /// Memory of one process whose threads are the ranks
+    Threads,
 }
 
 impl BenchTransport {
@@ -40,6 +42,7 @@ impl BenchTransport {
         match self {
             BenchTransport::Tcp => "tcp",
             BenchTransport::Shm => "shm",
+            BenchTransport::Threads => "threads",
         }
     }
 }
@@ -78,6 +81,9 @@ pub(crate) struct BenchArgs {
     /// Where buffers lie
     #[arg(long, value_enum, default_value = "ordinary")]
     pub(crate) memory: BenchMemory,
+    /// Take schedules whose bits depend on the number of ranks alone, for all sizes [env: COLLC_DETERMINISTIC]
+    #[arg(long)]
+    pub(crate) deterministic: bool,
     /// What runs the operations
     #[arg(long, value_enum, default_value = "communicator")]
     pub(crate) through: Through,

@@ -1,4 +1,4 @@
-//! `collc bench`: times operations over a range of sizes on rank processes of this machine.
+//! `collc bench`: times operations over a range of sizes on ranks of this machine, processes or threads.
 //!
 //! The table is nccl-tests' (options, columns, bus bandwidth); `--format jsonl` prints the lines that `tests/peers`
 //! reads, measured as it measures other libraries. A cell's schedule is chosen as for any call; `COLLC_SCHEDULE` insists
@@ -15,6 +15,7 @@ mod pattern;
 mod settings;
 mod subject;
 mod table;
+mod threads;
 mod wire;
 
 pub(crate) use settings::{Cell, Measured, Pace, Settings};
@@ -23,8 +24,10 @@ use super::choice;
 use crate::args::{BenchArgs, BenchFormat, BenchMemory, Through};
 use crate::failure::Failure;
 use crate::processes::{self, Heard, Processes};
+use coll::Communicator;
 use coll::select::Question;
 use coll_cost::Layout;
+use coll_shm::ShmTransport;
 use coll_tcp::{Rendezvous, Token};
 use control::Control;
 use over_comm::OverComm;
@@ -53,21 +56,19 @@ pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {
 /// Hears of a cell, with all cells beside it.
 pub(crate) type Hear<'h> = dyn FnMut(&[Cell], Measured) -> Result<(), Failure> + 'h;
 
-/// Runs all cells on rank processes, and hears of each as it is done.
+/// Runs all cells on ranks of this machine, and hears of each as it is done.
 pub(crate) fn measure(mut settings: Settings, hear: &mut Hear<'_>) -> Result<(), Failure> {
     processes::check_descriptors(settings.world)?;
-    let unusable = |what: &str, error: std::io::Error| Failure::unusable(format!("{what}: {error}"));
+    let file = control_file(settings.world)?;
+    settings.control = file.path().to_path_buf();
+    if settings.transport == wire::THREADS {
+        return threads::measure(&settings, hear);
+    }
     let token = Token::random().map_err(|error| Failure::unusable(format!("no random bytes: {error}")))?;
     settings.token = token.reveal().to_string();
     let server =
         Rendezvous::bind("127.0.0.1:0", token).map_err(|error| Failure::unusable(error.to_string()))?;
     settings.rendezvous = server.address().to_string();
-    // Memory, where there is such a place: a file on a disk would be written back while ranks spin on it.
-    let folder = if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() };
-    let file = tempfile::Builder::new().prefix("collc-bench-").tempfile_in(&folder);
-    let file = file.map_err(|error| unusable("no control file", error))?;
-    control::size(file.as_file(), settings.world).map_err(|error| unusable("the control file", error))?;
-    settings.control = file.path().to_path_buf();
     let message = |rank| {
         let settings = Settings { rank, ..settings.clone() };
         serde_json::to_vec(&settings).expect("invariant: settings are plain data")
@@ -89,51 +90,87 @@ pub(crate) fn measure(mut settings: Settings, hear: &mut Hear<'_>) -> Result<(),
     }
 }
 
+/// The file of [`control`], which lives as long as this does.
+fn control_file(world: u32) -> Result<tempfile::NamedTempFile, Failure> {
+    let unusable = |what: &str, error: std::io::Error| Failure::unusable(format!("{what}: {error}"));
+    // Memory, where there is such a place: a file on a disk would be written back while ranks spin on it.
+    let folder = if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() };
+    let file = tempfile::Builder::new().prefix("collc-bench-").tempfile_in(&folder);
+    let file = file.map_err(|error| unusable("no control file", error))?;
+    control::size(file.as_file(), world).map_err(|error| unusable("the control file", error))?;
+    Ok(file)
+}
+
 /// One rank, as its launcher started it.
 pub(crate) fn rank() -> Result<ExitCode, Failure> {
     let bytes = processes::told()?;
     let settings: Settings = serde_json::from_slice(&bytes).map_err(|error| {
         Failure::unusable(format!("`collc __bench_rank` is started by `collc bench`: {error}"))
     })?;
-    let word = match cells(&settings) {
+    let said = match cells(&settings, Given::Nothing, &say) {
         Ok(()) => return Ok(ExitCode::SUCCESS),
-        Err(failure) => failure.message().to_string(),
+        Err(failure) => failed(settings.rank, &failure),
     };
-    let prefix = format!("rank {}", settings.rank);
-    let word = if word.starts_with(&prefix) { word } else { format!("{prefix}: {word}") };
-    say(&Word::Failed(word));
+    say(&said);
     Ok(ExitCode::FAILURE)
 }
 
-fn cells(settings: &Settings) -> Result<(), Failure> {
+fn failed(rank: u32, failure: &Failure) -> Word {
+    let (word, prefix) = (failure.message().to_string(), format!("rank {rank}"));
+    Word::Failed(if word.starts_with(&prefix) { word } else { format!("{prefix}: {word}") })
+}
+
+/// What a rank has of the others before it meets them.
+enum Given {
+    /// It is a process, and meets them by itself.
+    Nothing,
+    /// Ranks are threads: its memory.
+    Memory(Box<ShmTransport>),
+    /// Ranks are threads: its communicator.
+    Communicator(Box<Communicator>),
+}
+
+fn cells(settings: &Settings, given: Given, say: &dyn Fn(&Word)) -> Result<(), Failure> {
     let patience = Duration::from_secs_f64(settings.time_limit_s);
     let control = Control::open(&settings.control, settings.world, settings.rank, patience)?;
-    match settings.transport.as_str() {
-        _ if !settings.plans => on(OverComm::join(settings), settings, &control),
-        wire::SHM => on(OverPlans::<wire::Shm>::join(settings), settings, &control),
-        _ => on(OverPlans::<wire::Tcp>::join(settings), settings, &control),
+    let run = Run { settings, control: &control, say };
+    match (given, settings.transport.as_str()) {
+        (Given::Memory(memory), _) => {
+            run.on(OverPlans::on(settings, |_| wire::of_threads(*memory, settings)))
+        }
+        (Given::Communicator(comm), _) => run.on(Ok(OverComm::on(settings, *comm))),
+        (Given::Nothing, _) if !settings.plans => run.on(OverComm::join(settings)),
+        (Given::Nothing, wire::SHM) => {
+            run.on(OverPlans::on(settings, |choices| wire::Shm::join(settings, choices)))
+        }
+        (Given::Nothing, _) => run.on(OverPlans::on(settings, |choices| wire::tcp(settings, choices))),
     }
 }
 
-fn on<S: Subject>(
-    subject: Result<S, Failure>,
-    settings: &Settings,
-    control: &Control,
-) -> Result<(), Failure> {
-    let mut subject = subject.inspect_err(|_| control.fail())?;
-    for number in 0..settings.cells.len() {
-        match cell::measure(&mut subject, control, settings, number) {
-            Ok(Some(measured)) => say(&Word::Cell(Box::new(measured))),
-            Ok(None) => {}
-            Err(failure) => {
-                control.fail();
-                subject.abort(failure.message());
-                return Err(failure);
+struct Run<'r> {
+    settings: &'r Settings,
+    control: &'r Control,
+    say: &'r dyn Fn(&Word),
+}
+
+impl Run<'_> {
+    fn on<S: Subject>(self, subject: Result<S, Failure>) -> Result<(), Failure> {
+        let Run { settings, control, say } = self;
+        let mut subject = subject.inspect_err(|_| control.fail())?;
+        for number in 0..settings.cells.len() {
+            match cell::measure(&mut subject, control, settings, number) {
+                Ok(Some(measured)) => say(&Word::Cell(Box::new(measured))),
+                Ok(None) => {}
+                Err(failure) => {
+                    control.fail();
+                    subject.abort(failure.message());
+                    return Err(failure);
+                }
             }
         }
+        subject.leave();
+        Ok(())
     }
-    subject.leave();
-    Ok(())
 }
 
 fn say(word: &Word) {
@@ -168,11 +205,13 @@ fn settings(
         return Err(Failure::unusable("plans that run without a communicator have no checksums")
             .help("unset COLLC_CHECKSUM, or leave out `--through plans`"));
     }
+    let deterministic = choice::deterministic(args.deterministic)?;
     let chooser = choice::chooser(args.constants.as_deref())?;
     for &operation in operations {
         let question = Question {
             root: args.root,
             dtype: args.dtype,
+            deterministic,
             transport: args.transport.name(),
             layout: Layout::one_host(choice::cores()),
             ..Question::new(operation, world, sizes.first().copied().unwrap_or(0))
@@ -209,6 +248,7 @@ fn settings(
         check: args.check != 0,
         time_limit_s: args.timeout,
         transport: args.transport.name().to_string(),
+        deterministic,
         cores: choice::cores(),
         constants,
         forced,

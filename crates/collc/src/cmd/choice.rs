@@ -8,6 +8,8 @@ use std::path::Path;
 
 /// Schedules to take whatever they cost.
 pub(crate) const SCHEDULE: &str = "COLLC_SCHEDULE";
+/// Whether bits are to depend on the number of ranks alone.
+const DETERMINISTIC: &str = "COLLC_DETERMINISTIC";
 /// The file of constants.
 const TUNE: &str = "COLLC_TUNE";
 
@@ -38,6 +40,19 @@ pub(crate) fn forced() -> Result<Forced, Failure> {
         Err(env::VarError::NotPresent) => Ok(Forced::default()),
         Err(error) => Err(Failure::unusable(format!("{SCHEDULE}: {error}"))),
         Ok(text) => text.parse().map_err(|error| Failure::unusable(format!("{SCHEDULE}: {error}"))),
+    }
+}
+
+/// Whether bits are to depend on the number of ranks alone, as the option or the environment has it.
+pub(crate) fn deterministic(option: bool) -> Result<bool, Failure> {
+    match env::var(DETERMINISTIC).as_deref().map(str::trim) {
+        Err(env::VarError::NotPresent) | Ok("" | "0") => Ok(option),
+        Ok("1") => Ok(true),
+        other => {
+            let found = other.unwrap_or("no text");
+            Err(Failure::unusable(format!("the environment's {DETERMINISTIC} is `{found}`"))
+                .help("`1` has bits depend on the number of ranks alone; `0`, or nothing, does not"))
+        }
     }
 }
 

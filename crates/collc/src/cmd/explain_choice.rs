@@ -25,6 +25,8 @@ struct Document {
     cores: u32,
     constants: String,
     taken: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<Price>,
     candidates: Vec<Row>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sizes: Option<Vec<Range>>,
@@ -37,6 +39,15 @@ struct Row {
     steps: Option<u32>,
     sent: Option<f64>,
     why: String,
+}
+
+/// What it costs that bits depend on the number of ranks alone.
+#[derive(Serialize)]
+struct Price {
+    deterministic_us: f64,
+    /// What is taken where they need not.
+    plain: String,
+    plain_us: f64,
 }
 
 #[derive(Serialize)]
@@ -68,6 +79,18 @@ pub(crate) fn run(args: &ExplainChoiceArgs) -> Result<ExitCode, Failure> {
             Some(table.ranges(0, SIZE_MAX_BYTES).into_iter().map(range).collect())
         }
     };
+    let price = match (question.deterministic, considered.first()) {
+        (true, Some(first)) => {
+            let plain = Question { deterministic: false, ..question.clone() };
+            let plain = chooser.choose(&plain).map_err(failure)?;
+            Some(Price {
+                deterministic_us: first.predicted_us.unwrap_or_default(),
+                plain: plain.candidate.to_string(),
+                plain_us: plain.predicted_us,
+            })
+        }
+        _ => None,
+    };
     let document = Document {
         operation: question.operation,
         bytes: question.bytes,
@@ -77,6 +100,7 @@ pub(crate) fn run(args: &ExplainChoiceArgs) -> Result<ExitCode, Failure> {
         cores: question.layout.cores,
         constants,
         taken: considered.first().map_or(String::new(), |first| first.candidate.to_string()),
+        price,
         candidates: shown(&considered, args.all).map(row).collect(),
         sizes,
     };
@@ -146,6 +170,13 @@ fn text(document: &Document) -> String {
         "{operation} of {} ({dtype}) on {ranks} ranks over {transport}, {cores} cores: {taken}\n",
         Bytes(document.bytes)
     );
+    if let Some(Price { deterministic_us, plain, plain_us }) = &document.price {
+        text += &format!(
+            "deterministic: {deterministic_us:.1} µs; {plain} would take {plain_us:.1}, and is taken where bits may depend on \
+             sizes: {:.2} times as long\n",
+            deterministic_us / plain_us
+        );
+    }
     text += &format!("constants: {}\n\n", document.constants);
     let width = document.candidates.iter().map(|row| row.schedule.chars().count()).max().unwrap_or(0).max(8);
     text += &format!("{:width$}  {:>12}  {:>5}  {:>6}  why\n", "schedule", "predicted µs", "steps", "sent");

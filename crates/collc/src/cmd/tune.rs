@@ -151,6 +151,7 @@ fn settings(args: &TuneArgs, world: u32, cores: u32, cells: Vec<Cell>) -> Settin
         transport: args.transport.name().to_string(),
         checksums: false,
         shared_memory: false,
+        deterministic: false,
         plans: true,
         cores,
         constants: None,

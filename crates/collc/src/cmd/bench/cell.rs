@@ -29,7 +29,9 @@ pub(super) fn measure(
     let schedule = subject.schedule();
     let bad = settings.check.then(|| subject.wrong());
     subject.sync()?;
-    let mut run = Run { subject, control, pace: settings.pace, is_first: settings.rank == 0 };
+    let is_thread = settings.transport == super::wire::THREADS;
+    let (pace, is_first) = (settings.pace, settings.rank == 0);
+    let mut run = Run { subject, control, pace, is_first, is_thread };
     let estimate_s = run.warm_up()?;
     let iters = control.agree(run.iterations(cell, estimate_s).into())? as u32;
     let mut best: Option<Measured> = None;
@@ -52,6 +54,7 @@ struct Run<'s, S> {
     control: &'s Control,
     pace: Pace,
     is_first: bool,
+    is_thread: bool,
 }
 
 /// The figures of an attempt, known to rank 0.
@@ -105,7 +108,7 @@ impl<S: Subject> Run<'_, S> {
         self.subject.run()?;
         self.subject.sync()?;
         self.control.barrier()?;
-        let (own, busy, begun) = (machine::own_cpu_s(), machine::busy_s(), Instant::now());
+        let (own, busy, begun) = (machine::own_cpu_s(self.is_thread), machine::busy_s(), Instant::now());
         for iteration in 0..iters {
             self.subject.sync()?;
             self.control.barrier()?;
@@ -122,7 +125,7 @@ impl<S: Subject> Run<'_, S> {
         }
         self.control.put(Figure::BackToBack, start.elapsed().as_secs_f64() * 1e6 / f64::from(b2b_iters));
         self.subject.sync()?;
-        self.control.put(Figure::Cpu, machine::own_cpu_s() - own);
+        self.control.put(Figure::Cpu, machine::own_cpu_s(self.is_thread) - own);
         self.control.put(Figure::Bad, bad.unwrap_or(0) as f64);
         self.control.barrier()?;
         if !self.is_first {

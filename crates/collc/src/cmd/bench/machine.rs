@@ -3,9 +3,10 @@
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 
-/// Processor time of this process, in seconds.
-pub(super) fn own_cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+/// Processor time of this rank, a process or a thread, in seconds.
+pub(super) fn own_cpu_s(is_thread: bool) -> f64 {
+    let clock = if is_thread { ClockId::ThreadCPUTime } else { ClockId::ProcessCPUTime };
+    let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 

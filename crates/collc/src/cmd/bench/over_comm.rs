@@ -41,16 +41,22 @@ impl OverComm {
             .via(via)
             .chooser(Arc::new(settings.chooser()?))
             .checksums(settings.checksums)
+            .deterministic(settings.deterministic)
             .build();
-        Ok(OverComm {
+        Ok(OverComm::on(settings, comm.map_err(|error| Failure::wrong(error.to_string()))?))
+    }
+
+    /// Runs calls of a communicator that there is already.
+    pub(super) fn on(settings: &Settings, comm: Communicator) -> OverComm {
+        OverComm {
             settings: settings.clone(),
-            comm: comm.map_err(|error| Failure::wrong(error.to_string()))?,
+            comm,
             contracts: BTreeMap::new(),
             cell: Cell { operation: String::new(), bytes: 0, in_place: false, schedule: None },
             counts: Vec::new(),
             input: Pages::new(settings.shared_memory),
             output: Pages::new(settings.shared_memory),
-        })
+        }
     }
 }
 

@@ -60,13 +60,16 @@ struct Memory {
 }
 
 impl<W: Wire> OverPlans<W> {
-    /// Joins the others.
-    pub(super) fn join(settings: &Settings) -> Result<OverPlans<W>, Failure> {
+    /// Runs plans over what `meet` gives; it is told a number that is equal where choices are.
+    pub(super) fn on(
+        settings: &Settings,
+        meet: impl FnOnce(u64) -> Result<W, Failure>,
+    ) -> Result<OverPlans<W>, Failure> {
         let chooser = settings.chooser()?;
         let reducer = Reducer::builtin(settings.op, settings.dtype)
             .map_err(|error| Failure::unusable(error.to_string()))?;
         let (world, rank) = (settings.world, settings.rank);
-        let wire = W::join(settings, chooser.fingerprint())?;
+        let wire = meet(chooser.fingerprint())?;
         let barrier = Candidate { operation: "barrier", schedule: "dissemination", params: Vec::new() };
         let (plan, _) = slice(&barrier, world, 0, rank)?;
         let barrier = bind(&plan, rank, &[], settings.dtype.size_bytes(), None, &[])?;
@@ -95,6 +98,7 @@ impl<W: Wire> OverPlans<W> {
         let question = Question {
             root: self.settings.root,
             dtype: self.settings.dtype,
+            deterministic: self.settings.deterministic,
             transport: W::NAME,
             layout: Layout::one_host(self.settings.cores),
             ..Question::new(operation, self.settings.world, bytes)

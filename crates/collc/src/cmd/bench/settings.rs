@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) shared_memory: bool,
     /// Payloads carry checksums over TCP.
     pub(crate) checksums: bool,
+    /// Bits are to depend on the number of ranks alone.
+    pub(crate) deterministic: bool,
     /// Run chosen plans, without a communicator.
     pub(crate) plans: bool,
     /// Cores that choices reckon with.
@@ -119,7 +121,7 @@ pub(crate) struct Measured {
 }
 
 /// A line that a rank says.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum Word {
     /// A cell is done.
     Cell(Box<Measured>),

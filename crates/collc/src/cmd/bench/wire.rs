@@ -9,14 +9,13 @@ use std::time::Duration;
 
 /// The name of shared memory between processes.
 pub(super) const SHM: &str = "shm";
+/// The name of memory of one process.
+pub(super) const THREADS: &str = "threads";
 
 /// A transport of a job.
 pub(super) trait Wire: Transport + Sized {
     /// The transport whose constants apply.
     const NAME: &'static str;
-
-    /// Meets the others, who must have the same cells and choose alike.
-    fn join(settings: &Settings, choices: u64) -> Result<Self, Failure>;
 
     /// Begins a stretch in which something must move within the limit.
     fn begin(&mut self, limit: Duration);
@@ -56,12 +55,13 @@ fn meet(settings: &Settings, choices: u64, links: Vec<Link>) -> Result<TcpTransp
     coll_tcp::join(options).map_err(|error| Failure::wrong(error.to_string()))
 }
 
+/// Meets the others over TCP, who must have the same cells and choose alike.
+pub(super) fn tcp(settings: &Settings, choices: u64) -> Result<Tcp, Failure> {
+    meet(settings, choices, links(settings).collect())
+}
+
 impl Wire for Tcp {
     const NAME: &'static str = "tcp";
-
-    fn join(settings: &Settings, choices: u64) -> Result<Tcp, Failure> {
-        meet(settings, choices, links(settings).collect())
-    }
 
     fn begin(&mut self, limit: Duration) {
         TcpTransport::begin(self, limit);
@@ -76,10 +76,9 @@ impl Wire for Tcp {
     }
 }
 
-impl Wire for Shm {
-    const NAME: &'static str = SHM;
-
-    fn join(settings: &Settings, choices: u64) -> Result<Shm, Failure> {
+impl Shm {
+    /// Meets the others, who must have the same cells and choose alike.
+    pub(super) fn join(settings: &Settings, choices: u64) -> Result<Shm, Failure> {
         let mut tcp = meet(settings, choices, Vec::new())?;
         let wrong = |fault: Fault| Failure::wrong(fault.to_string());
         let exchange = &mut |blob| tcp.exchange(blob);
@@ -93,6 +92,10 @@ impl Wire for Shm {
         shm.connect(links(settings)).map_err(wrong)?;
         Ok(Shm { shm, tcp })
     }
+}
+
+impl Wire for Shm {
+    const NAME: &'static str = SHM;
 
     fn begin(&mut self, limit: Duration) {
         self.shm.begin(limit);
@@ -107,6 +110,28 @@ impl Wire for Shm {
         self.shm.shutdown();
         self.tcp.shutdown();
     }
+}
+
+impl Wire for ShmTransport {
+    const NAME: &'static str = THREADS;
+
+    fn begin(&mut self, limit: Duration) {
+        ShmTransport::begin(self, limit);
+    }
+
+    fn abort(&mut self, reason: &str) {
+        ShmTransport::abort(self, reason);
+    }
+
+    fn leave(self) {
+        self.shutdown();
+    }
+}
+
+/// Connects memory of one process.
+pub(super) fn of_threads(mut memory: ShmTransport, settings: &Settings) -> Result<ShmTransport, Failure> {
+    memory.connect(links(settings)).map_err(|fault| Failure::wrong(fault.to_string()))?;
+    Ok(memory)
 }
 
 impl Transport for Shm {

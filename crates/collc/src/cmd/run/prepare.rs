@@ -10,6 +10,7 @@ use coll::select::Question;
 use coll::trial::{Mishap, Settings, What, travels_as};
 use coll::{Bundle, Source};
 use coll_base::{DType, Fraction, SourceMap};
+use coll_check::program::Properties;
 use coll_cost::Layout;
 use coll_kernel::UserOperator;
 use coll_plan::Plan;
@@ -216,6 +217,7 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
     };
     let question = Question {
         unequal_blocks: rows.is_some_and(|rows| rows.differ()),
+        deterministic: choice::deterministic(args.deterministic)?,
         root: root(args, ranks)?,
         dtype: args.dtype,
         accumulate: args.passes.accumulate.is_some(),
@@ -258,6 +260,12 @@ fn from_source(
     let root = root(args, ranks)?;
     let instance = Instance { ranks, root, params };
     let proved = compile::proved(source, schedule, &instance, &compile::options(&args.passes)?)?;
+    let Properties { same_tree_at_every_place, same_reduction_tree, .. } = proved.properties;
+    if choice::deterministic(args.deterministic)? && !(same_tree_at_every_place && same_reduction_tree) {
+        let message = format!("{} reduces in an order that depends on an element's place", proved.plan.name);
+        return Err(Failure::unusable(message)
+            .help("name the operation alone: a deterministic schedule is chosen then; or leave `--deterministic` out"));
+    }
     let operators = source.module.operators().to_vec();
     let equal_blocks_only = proved.properties.equal_blocks_only.is_some();
     Ok(Found { plan: proved.plan, equal_blocks_only, operators, remark: None })
@@ -274,6 +282,12 @@ fn root(args: &RunArgs, ranks: u32) -> Result<u32, Failure> {
 }
 
 fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, Failure> {
+    if choice::deterministic(args.deterministic)? {
+        return Err(Failure::unusable(
+            "a plan does not say whether its reductions depend on an element's place",
+        )
+        .help("run its schedule, or an operation by its name, which can tell"));
+    }
     let read = coll::read_plan(bytes).map_err(|error| {
         let diagnostics = error.diagnostics();
         output::complain_raw(&render::render(&SourceMap::new(), diagnostics, output::colours()));

@@ -1,0 +1,128 @@
+//! What the environment says of a communicator that is to be opened.
+
+use crate::select::{Chooser, Forced};
+use coll_cost::Tuning;
+use std::path::Path;
+
+/// What was found.
+pub(super) struct Variables {
+    /// Rank and world.
+    pub(super) place: (u32, u32),
+    pub(super) rendezvous: Option<String>,
+    pub(super) token: Option<String>,
+    pub(super) checksums: Option<bool>,
+    pub(super) deterministic: Option<bool>,
+    /// What schedules are chosen by, if that is not as shipped.
+    pub(super) chooser: Option<Chooser>,
+}
+
+impl Variables {
+    /// Reads them. What is missing or makes no sense is named.
+    pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Variables, String> {
+        let variable = |name: &str| variable(name).filter(|text| !text.trim().is_empty());
+        Ok(Variables {
+            place: (number(&variable, "RANK")?, number(&variable, "WORLD_SIZE")?),
+            rendezvous: rendezvous(&variable)?,
+            token: variable("COLLC_TOKEN"),
+            checksums: switch(&variable, "COLLC_CHECKSUM")?,
+            deterministic: switch(&variable, "COLLC_DETERMINISTIC")?,
+            chooser: chooser(&variable)?,
+        })
+    }
+}
+
+type Lookup<'l> = &'l dyn Fn(&str) -> Option<String>;
+
+fn number(variable: Lookup<'_>, name: &str) -> Result<u32, String> {
+    let text = variable(name).ok_or_else(|| format!("the environment has no {name}"))?;
+    let number = text.trim().parse::<u32>();
+    number.map_err(|_| format!("the environment's {name} is `{text}`, which is no number of ranks"))
+}
+
+fn rendezvous(variable: Lookup<'_>) -> Result<Option<String>, String> {
+    match (variable("MASTER_ADDR"), variable("MASTER_PORT")) {
+        (Some(host), Some(port)) => Ok(Some(format!("{}:{port}", bracketed(&host)))),
+        (Some(_), None) => Err("the environment has MASTER_ADDR and no MASTER_PORT".to_string()),
+        (None, Some(_)) => Err("the environment has MASTER_PORT and no MASTER_ADDR".to_string()),
+        (None, None) => Ok(None),
+    }
+}
+
+/// An IPv6 address is bracketed before a port.
+fn bracketed(host: &str) -> String {
+    let bare = host.contains(':') && !host.starts_with('[');
+    if bare { format!("[{host}]") } else { host.to_string() }
+}
+
+fn switch(variable: Lookup<'_>, name: &str) -> Result<Option<bool>, String> {
+    match variable(name).as_deref().map(str::trim) {
+        None => Ok(None),
+        Some("1") => Ok(Some(true)),
+        Some("0") => Ok(Some(false)),
+        Some(found) => Err(format!("the environment's {name} is `{found}`; 1 or 0 it can be")),
+    }
+}
+
+fn chooser(variable: Lookup<'_>) -> Result<Option<Chooser>, String> {
+    let (file, forced) = (variable("COLLC_TUNE"), variable("COLLC_SCHEDULE"));
+    if file.is_none() && forced.is_none() {
+        return Ok(None);
+    }
+    let tuning = match &file {
+        None => Tuning::shipped(),
+        Some(path) => {
+            let text = crate::read_text(Path::new(path));
+            let text = text.map_err(|error| format!("the environment's COLLC_TUNE: {error}"))?;
+            Tuning::from_json(&text)
+                .map_err(|error| format!("the environment's COLLC_TUNE: `{path}`: {error}"))?
+        }
+    };
+    let forced = forced.as_deref().unwrap_or("").parse::<Forced>();
+    let forced = forced.map_err(|error| format!("the environment's COLLC_SCHEDULE: {error}"))?;
+    Ok(Some(Chooser::new(tuning).with_forced(forced)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(pairs: &[(&str, &str)]) -> Result<Variables, String> {
+        Variables::read(|name| {
+            pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+        })
+    }
+
+    /// With a place, and more.
+    fn also(name: &str, value: &str) -> Result<Variables, String> {
+        from(&[("RANK", "0"), ("WORLD_SIZE", "1"), (name, value)])
+    }
+
+    #[test]
+    fn launchers_variables_are_read() {
+        let found =
+            from(&[("RANK", "1"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "::1"), ("MASTER_PORT", "29500")]);
+        let found = found.unwrap_or_else(|what| panic!("{what}"));
+        assert_eq!((found.place, found.rendezvous.as_deref()), ((1, 4), Some("[::1]:29500")));
+        assert!(found.token.is_none() && found.deterministic.is_none() && found.chooser.is_none());
+        let read = |name, value| also(name, value).unwrap_or_else(|what| panic!("{what}"));
+        assert_eq!(read("COLLC_TOKEN", "x").token.as_deref(), Some("x"));
+        assert_eq!(read("COLLC_DETERMINISTIC", "1").deterministic, Some(true));
+        assert_eq!(read("COLLC_CHECKSUM", "0").checksums, Some(false));
+        assert_eq!(read("COLLC_CHECKSUM", "").checksums, None);
+        let forced = read("COLLC_SCHEDULE", "allreduce.ring").chooser.expect("it insists");
+        assert_ne!(forced.fingerprint(), Chooser::new(Tuning::shipped()).fingerprint());
+    }
+
+    #[test]
+    fn what_is_missing_or_makes_no_sense_is_named() {
+        let wrong = |found: Result<Variables, String>| found.err().expect("it is refused");
+        assert_eq!(wrong(from(&[("WORLD_SIZE", "4")])), "the environment has no RANK");
+        let half = [("RANK", "1"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "a")];
+        assert!(wrong(from(&half)).contains("no MASTER_PORT"));
+        assert!(wrong(from(&[("RANK", "-1"), ("WORLD_SIZE", "4")])).contains("`-1`"));
+        assert!(wrong(also("COLLC_DETERMINISTIC", "perhaps")).contains("`perhaps`"));
+        assert!(wrong(also("COLLC_CHECKSUM", "2")).contains("`2`"));
+        assert!(wrong(also("COLLC_SCHEDULE", "allreduce.rings")).contains("rings"));
+        assert!(wrong(also("COLLC_TUNE", "/nowhere/to/be.found")).contains("/nowhere/to/be.found"));
+    }
+}
