@@ -2,6 +2,7 @@
 
 mod bench;
 mod topo;
+mod sim;
 mod tune;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -13,6 +14,7 @@ pub(crate) use bench::{BenchArgs, BenchFormat, Through};
 pub(crate) use topo::{
     TopoArgs, TopoCheckArgs, TopoCommand, TopoDrawArgs, TopoImportArgs, TopoProbeArgs, TopoText,
 };
+pub(crate) use sim::{CompareArgs, Ground, Model, SimArgs};
 pub(crate) use tune::TuneArgs;
 
 const EXIT_CODES: &str = "Exit codes: 0 all is well; 1 what was checked is wrong, or a run failed or gave wrong elements; \
@@ -55,6 +57,10 @@ pub(crate) enum Command {
     Tune(TuneArgs),
     /// Look at, check, import, draw and measure topologies
     Topo(TopoArgs),
+    /// Predict what a schedule, a plan or a GOAL file takes on a topology
+    Sim(SimArgs),
+    /// Compare schedules on a topology over a range of sizes
+    Compare(CompareArgs),
     /// One rank of `run`, started by it
     #[command(hide = true, name = "__rank")]
     Rank,
@@ -142,6 +148,8 @@ pub(crate) enum Emit {
     Json,
     /// The program's dependence graph for Graphviz
     Dot,
+    /// The plan as a picture: ranks, steps, messages
+    Svg,
 }
 
 #[derive(Args)]
