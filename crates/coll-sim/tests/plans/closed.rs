@@ -31,25 +31,24 @@ const fn form(name: &'static str, ranks: &'static [u32], form: fn(&Terms) -> f64
 }
 
 const ANY: &[u32] = &[2, 3, 4, 6, 7, 8, 13, 16];
+/// Between two ranks the chunks of a pipeline are merged into one message; down a tree of two levels, too.
+const PIPELINES: &[u32] = &[3, 4, 6, 7, 8, 13, 16];
 const POWERS: &[u32] = &[2, 4, 8, 16];
 
 /// Forms in which each rank sends one message at a time, so that what its ends pay is on the path.
 const ONE_BY_ONE: &[Form] = &[
     form("allgather.ring", ANY, |t| (t.n - 1.0) * (t.a + t.mb / t.n)),
-    form("allgather.bruck", ANY, |t| t.log * t.a + (t.n - 1.0) / t.n * t.mb),
+    // On other counts the last round sends nothing that the one before it brought, and goes beside it.
+    form("allgather.bruck", &[2, 4, 7, 8, 13, 16], |t| t.log * t.a + (t.n - 1.0) / t.n * t.mb),
     form("allgather.doubling", POWERS, |t| t.log * t.a + (t.n - 1.0) / t.n * t.mb),
     form("allgather.neighbor", &[2, 4, 6, 8, 16], |t| t.n / 2.0 * t.a + (t.n - 1.0) / t.n * t.mb),
     form("allreduce.ring", ANY, |t| {
         2.0 * (t.n - 1.0) * t.a + (t.n - 1.0) / t.n * (2.0 * t.mb + t.mg)
     }),
     form("allreduce.butterfly", POWERS, |t| t.log * (t.a + t.mb + t.mg)),
-    form("allreduce.recursive_doubling", ANY, |t| {
-        let folded = if t.p < t.n { 2.0 * t.a + 2.0 * t.mb + t.mg } else { 0.0 };
-        t.p.log2() * (t.a + t.mb + t.mg) + folded
-    }),
-    form("allreduce.rabenseifner", ANY, |t| {
-        let folded = if t.p < t.n { 2.0 * t.a + 2.0 * t.mb + t.mg } else { 0.0 };
-        2.0 * t.p.log2() * t.a + (t.p - 1.0) / t.p * (2.0 * t.mb + t.mg) + folded
+    form("allreduce.recursive_doubling", POWERS, |t| t.log * (t.a + t.mb + t.mg)),
+    form("allreduce.rabenseifner", POWERS, |t| {
+        2.0 * t.log * t.a + (t.n - 1.0) / t.n * (2.0 * t.mb + t.mg)
     }),
     form("reduce_scatter.halving", POWERS, |t| t.log * t.a + (t.n - 1.0) / t.n * (t.mb + t.mg)),
     form("reduce_scatter.ring", ANY, |t| (t.n - 1.0) * (t.a + (t.mb + t.mg) / t.n)),
@@ -67,14 +66,23 @@ const ONE_BY_ONE: &[Form] = &[
     },
 ];
 
-/// Forms in which a rank sends to several at once.
+/// Forms in which a rank sends to several at once, or has paid for a message before it can go.
 const AT_ONCE: &[Form] = &[
+    form("allreduce.recursive_doubling", ANY, |t| {
+        let folded = if t.p < t.n { 2.0 * t.a + 2.0 * t.mb + t.mg } else { 0.0 };
+        t.p.log2() * (t.a + t.mb + t.mg) + folded
+    }),
+    form("allreduce.rabenseifner", &[2, 3, 4, 8, 16], |t| {
+        let folded = if t.p < t.n { 2.0 * t.a + 2.0 * t.mb + t.mg } else { 0.0 };
+        2.0 * t.p.log2() * t.a + (t.p - 1.0) / t.p * (2.0 * t.mb + t.mg) + folded
+    }),
     form("allgather.direct", ANY, |t| t.a + t.mb / t.n),
     form("allreduce.one_shot", ANY, |t| t.a + t.mb + (t.n - 1.0) * t.mg),
-    form("allreduce.two_shot", ANY, |t| 2.0 * (t.a + t.mb / t.n) + (t.n - 1.0) / t.n * t.mg),
+    form("allreduce.two_shot", ANY, |t| (t.n - 1.0) * (t.a + (t.mb + t.mg) / t.n) + t.a + t.mb / t.n),
     form("allreduce.reduce_broadcast", POWERS, |t| t.log * (2.0 * (t.a + t.mb) + t.mg)),
-    form("reduce_scatter.direct", ANY, |t| t.a + t.mb / t.n + (t.n - 1.0) / t.n * t.mg),
-    form("reduce_scatter.pairwise", ANY, |t| t.a + t.mb / t.n + (t.n - 1.0) / t.n * t.mg),
+    // Each message is reduced before the next one's receive is there, and so before that sets out.
+    form("reduce_scatter.direct", ANY, |t| (t.n - 1.0) * (t.a + (t.mb + t.mg) / t.n)),
+    form("reduce_scatter.pairwise", ANY, |t| (t.n - 1.0) * (t.a + (t.mb + t.mg) / t.n)),
     form("broadcast.linear", ANY, |t| t.a + t.mb),
     form("broadcast.binomial", ANY, |t| digits(t.n as u32, 2) * (t.a + t.mb)),
     Form {
@@ -86,24 +94,24 @@ const AT_ONCE: &[Form] = &[
     Form {
         name: "broadcast.chain",
         params: &[("c", 8)],
-        ranks: ANY,
+        ranks: PIPELINES,
         form: |t| (t.n - 2.0 + 8.0) * (t.a + t.mb / 8.0),
     },
     Form {
         name: "broadcast.binary",
         params: &[("c", 8)],
-        ranks: ANY,
+        ranks: &[8, 13, 16],
         form: |t| (t.n.log2().floor() - 1.0 + 8.0) * (t.a + t.mb / 8.0),
     },
     form("broadcast.scatter_allgather", POWERS, |t| {
         (t.log + t.n - 1.0) * t.a + 2.0 * (t.n - 1.0) / t.n * t.mb
     }),
-    form("reduce.linear", ANY, |t| t.a + t.mb + (t.n - 1.0) * t.mg),
+    form("reduce.linear", ANY, |t| (t.n - 1.0) * (t.a + t.mb + t.mg)),
     form("reduce.binomial", POWERS, |t| t.log * (t.a + t.mb + t.mg)),
     Form {
         name: "reduce.chain",
         params: &[("c", 8)],
-        ranks: ANY,
+        ranks: PIPELINES,
         form: |t| (t.n - 2.0 + 8.0) * (t.a + (t.mb + t.mg) / 8.0),
     },
     form("reduce.rabenseifner", POWERS, |t| {
@@ -127,12 +135,20 @@ const AT_ONCE: &[Form] = &[
     Form {
         name: "scan.chain",
         params: &[("c", 8)],
-        ranks: ANY,
+        ranks: PIPELINES,
         form: |t| (t.n - 2.0 + 8.0) * (t.a + (t.mb + t.mg) / 8.0),
     },
 ];
 
-/// Forms through one port, where bytes to several share it.
+/// Forms in which messages do not wait for their receives: one slot of each connection is enough.
+const WITH_A_SLOT: &[Form] = &[
+    form("allreduce.two_shot", ANY, |t| 2.0 * (t.a + t.mb / t.n) + (t.n - 1.0) / t.n * t.mg),
+    form("reduce_scatter.direct", ANY, |t| t.a + t.mb / t.n + (t.n - 1.0) / t.n * t.mg),
+    form("reduce_scatter.pairwise", ANY, |t| t.a + t.mb / t.n + (t.n - 1.0) / t.n * t.mg),
+    form("reduce.linear", ANY, |t| t.a + t.mb + (t.n - 1.0) * t.mg),
+];
+
+/// Forms through one port, with a slot, where bytes to several share it.
 const ONE_PORT: &[Form] = &[
     form("allgather.ring", ANY, |t| (t.n - 1.0) * (t.a + t.mb / t.n)),
     form("allgather.direct", ANY, |t| t.a + (t.n - 1.0) / t.n * t.mb),
@@ -159,14 +175,14 @@ fn digits(n: u32, base: u32) -> f64 {
     f64::from((0..n).map(count).max().unwrap_or(0))
 }
 
-fn check(forms: &[Form], constants: Constants, one_port: bool) {
+fn check(forms: &[Form], constants: Constants, one_port: bool, slots: u32) {
     for Form { name, params, ranks, form } in forms {
         for &n in *ranks {
             let plan = compile(name, n, params).unwrap_or_else(|| panic!("{name} serves {n} ranks"));
             for kib in [1u64, 160] {
                 let bytes = u64::from(n) * 16 * kib * 64;
                 let network = if one_port { ports(n, constants) } else { full(n, constants) };
-                let options = Options { bytes, ..Options::default() };
+                let options = Options { bytes, slots: Some(slots), ..Options::default() };
                 let found = predict(&[&plan], &network, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
                 let m = bytes as f64;
                 let terms = Terms {
@@ -190,17 +206,18 @@ fn check(forms: &[Form], constants: Constants, one_port: bool) {
 #[test]
 fn schedules_that_send_one_by_one_take_what_their_forms_say() {
     let constants = Constants { message_us: 0.75, reduce_ns: 0.25, latency_us: 2.0, ..Constants::PLAIN };
-    check(ONE_BY_ONE, constants, false);
+    check(ONE_BY_ONE, constants, false, 0);
 }
 
 #[test]
 fn schedules_that_send_to_many_at_once_take_what_their_forms_say() {
-    check(AT_ONCE, Constants { reduce_ns: 0.25, ..Constants::PLAIN }, false);
+    check(AT_ONCE, Constants { reduce_ns: 0.25, ..Constants::PLAIN }, false, 0);
+    check(WITH_A_SLOT, Constants { reduce_ns: 0.25, ..Constants::PLAIN }, false, 1);
 }
 
 #[test]
 fn through_one_port_bytes_share_it() {
-    check(ONE_PORT, Constants { reduce_ns: 0.25, ..Constants::PLAIN }, true);
+    check(ONE_PORT, Constants { reduce_ns: 0.25, ..Constants::PLAIN }, true, 1);
 }
 
 /// B114: the published sum for 1 MiB on 8 ranks, and ten times the bandwidth.
