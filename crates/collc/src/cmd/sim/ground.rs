@@ -2,7 +2,9 @@
 
 use crate::args::Ground;
 use crate::failure::Failure;
+use crate::{output, render};
 use coll_topo::Network;
+use std::path::Path;
 
 /// A network, with ranks on it.
 pub(crate) struct Place {
@@ -37,6 +39,23 @@ impl Place {
     pub(crate) fn default_ranks(&self) -> u32 {
         let places = self.order.as_ref().map_or(self.network.devices.len(), Vec::len);
         self.ranks.unwrap_or(u32::try_from(places).unwrap_or(u32::MAX).min(coll::RANKS_MAX))
+    }
+}
+
+/// A topology file of any kind, or what a generator makes.
+fn network(text: &str) -> Result<Network, Failure> {
+    let content = match coll_topo::is_generator(text) {
+        true => text.to_string(),
+        false => coll::read_text(Path::new(text)).map_err(|error| {
+            let names = coll_topo::GENERATORS.map(|(name, ..)| name).join(", ");
+            Failure::unusable(error.to_string()).help(format!("or name a generator: {names}"))
+        })?,
+    };
+    let loaded = coll_topo::load(text, &content);
+    output::complain_raw(&render::render(&loaded.sources, &loaded.diagnostics, output::colours()));
+    match &loaded.topology {
+        Some(topology) => Ok(topology.network()),
+        None => Err(Failure::unusable(format!("`{text}` is no topology that can be used"))),
     }
 }
 
