@@ -9,7 +9,11 @@ fn root() -> PathBuf {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_collc")).args(arguments).current_dir(root()).output().expect("collc starts")
+    Command::new(env!("CARGO_BIN_EXE_collc"))
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .expect("collc starts")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -78,7 +82,8 @@ fn the_document_has_what_tools_need_and_nothing_else() {
 /// B114: the time follows bandwidth and latency as the closed form has it.
 #[test]
 fn b114_times_follow_the_network() {
-    let at = |bw: &str, lat: &str| time(&sim("allreduce.ring", &format!("full:8,bw={bw},lat={lat}"), "8", "1MiB"));
+    let at =
+        |bw: &str, lat: &str| time(&sim("allreduce.ring", &format!("full:8,bw={bw},lat={lat}"), "8", "1MiB"));
     // What latencies cost, and what is the devices' own, is the same at any bandwidth.
     let [slow, fast, faster] = ["1GB/s", "10GB/s", "1000GB/s"].map(|bw| at(bw, "5us"));
     let ratio = (slow - faster) / (fast - faster);
@@ -117,7 +122,8 @@ fn a_trace_is_written_whole() {
     let path = folder.path().join("trace.json");
     let shown = path.display().to_string();
     good(&["sim", "broadcast.binomial", "--topology", PLAIN, "--trace", &shown]);
-    let trace: serde_json::Value = serde_json::from_slice(&fs::read(&path).expect("it is there")).expect("JSON");
+    let trace: serde_json::Value =
+        serde_json::from_slice(&fs::read(&path).expect("it is there")).expect("JSON");
     let events = trace["traceEvents"].as_array().expect("events");
     assert_eq!(events.iter().filter(|event| event["ph"] == "s").count(), 7);
     let missing = folder.path().join("no").join("trace.json").display().to_string();
@@ -183,7 +189,10 @@ fn comparisons_show_where_one_overtakes_another() {
     // 3 (α + m β) against 6 α + 14/8 m β, where no other cost is in the way.
     let crossovers = document["crossovers"].as_array().expect("crossovers");
     assert_eq!(crossovers.len(), 1, "{crossovers:?}");
-    assert_eq!((crossovers[0]["from"].as_str(), crossovers[0]["to"].as_str()), (Some(schedules[0]), Some(schedules[1])));
+    assert_eq!(
+        (crossovers[0]["from"].as_str(), crossovers[0]["to"].as_str()),
+        (Some(schedules[0]), Some(schedules[1]))
+    );
     let folder = tempfile::tempdir().expect("a folder");
     let picture = folder.path().join("plot.svg");
     let shown = picture.display().to_string();
@@ -201,7 +210,11 @@ fn plans_are_drawn() {
     let picture = good(&["compile", "allreduce.ring", "--ranks", "4", "--emit", "svg"]);
     assert!(picture.starts_with("<svg ") && picture.matches("marker-end").count() == 24, "{picture}");
     refused(&["compile", "alltoall.linear", "--ranks", "200", "--emit", "svg"], 2, "at most 20000 are drawn");
-    refused(&["compile", "allreduce.ring", "--ranks", "4", "--rank", "1", "--emit", "svg"], 2, "shows all ranks");
+    refused(
+        &["compile", "allreduce.ring", "--ranks", "4", "--rank", "1", "--emit", "svg"],
+        2,
+        "shows all ranks",
+    );
 }
 
 /// A contract that is too large to be written down whole is simulated rank by rank.

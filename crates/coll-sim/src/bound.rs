@@ -58,7 +58,9 @@ impl Limits {
         let latency_us = spread::spread_us(hears, overhead_us, cuts.least_latency_us);
         let mut byte_us = 0.0;
         if lead.is_whole() {
-            for (groups, out, into) in [(ranks, cuts.ranks[0], cuts.ranks[1]), (machines, cuts.machines[0], cuts.machines[1])] {
+            for (groups, out, into) in
+                [(ranks, cuts.ranks[0], cuts.ranks[1]), (machines, cuts.machines[0], cuts.machines[1])]
+            {
                 if groups.count < 2 {
                     continue;
                 }
@@ -155,8 +157,7 @@ fn merged(contract: &Contract, groups: &Groups) -> Contract {
     };
     let mut ensures: Vec<Ensure> = contract.ensures.iter().map(ensure).collect();
     ensures.sort_by_key(|ensure| (ensure.rank, ensure.buffer, ensure.block));
-    let buffer =
-        |buffer: &BufferDecl| BufferDecl { blocks: buffer.blocks * groups.most, ..buffer.clone() };
+    let buffer = |buffer: &BufferDecl| BufferDecl { blocks: buffer.blocks * groups.most, ..buffer.clone() };
     Contract {
         collective: contract.collective.clone(),
         ranks: groups.count,

@@ -41,7 +41,8 @@ pub fn compare(
     sizes: &[u64],
 ) -> Result<Comparison, SimError> {
     let simulator = Simulator::new(plans.to_vec(), network, options.order.as_deref())?;
-    let mut comparison = Comparison { steps: steps(plans)?, messages: 0, classes: Vec::new(), times: Vec::new() };
+    let mut comparison =
+        Comparison { steps: steps(plans)?, messages: 0, classes: Vec::new(), times: Vec::new() };
     for &size in sizes {
         let run = |bytes| simulator.run(&Options { bytes, ..options.clone() });
         let (bytes, found) = match run(size) {
@@ -64,7 +65,8 @@ fn classes(network: &Network, links: &[crate::LinkUse]) -> Vec<(String, u128)> {
     for used in links {
         let link = &network.links[used.link as usize];
         // Neither is negative, so their bits are ordered as they are; the fastest come first.
-        *sums.entry((u64::MAX - link.bytes_per_us.to_bits(), link.latency_us.to_bits())).or_default() += used.bytes;
+        *sums.entry((u64::MAX - link.bytes_per_us.to_bits(), link.latency_us.to_bits())).or_default() +=
+            used.bytes;
     }
     let name = |(rate, latency): (u64, u64)| {
         let (rate, latency) = (f64::from_bits(u64::MAX - rate), f64::from_bits(latency));
@@ -111,7 +113,9 @@ pub fn crossovers(all: &[Comparison]) -> Vec<(u64, usize, usize)> {
     let count = all.iter().map(|one| one.times.len()).min().unwrap_or(0);
     let time = |one: usize, at: usize| all[one].times[at].time_us;
     let fastest = |at: usize| {
-        (0..all.len()).reduce(|best, one| if time(one, at) < time(best, at) { one } else { best }).unwrap_or(0)
+        (0..all.len())
+            .reduce(|best, one| if time(one, at) < time(best, at) { one } else { best })
+            .unwrap_or(0)
     };
     let mut found = Vec::new();
     let mut best = if count > 0 { fastest(0) } else { 0 };

@@ -1,8 +1,8 @@
 //! A plan as a picture: ranks are rows, the program's steps columns, messages arrows. What stays within a rank is a dot.
 
+use crate::SimError;
 use crate::svg::{COLOURS, Svg};
 use crate::table::Parts;
-use crate::SimError;
 use coll_plan::{Action, Plan};
 use std::collections::BTreeMap;
 
@@ -85,8 +85,12 @@ pub fn drawing(plan: &Plan) -> Result<String, DrawError> {
                     let reduces = reducing.get(&(part.rank, peer, channel)).and_then(|all| all.get(*nth));
                     *nth += 1;
                     let dashes = if reduces == Some(&true) { " stroke-dasharray=\"5 3\"" } else { "" };
-                    svg.begin(&format!("rank {} to rank {peer}, op {id}, step {}{place}", part.rank, op.step));
-                    let style = format!("stroke=\"{colour}\" stroke-width=\"1.5\" marker-end=\"url(#tip)\"{dashes}");
+                    svg.begin(&format!(
+                        "rank {} to rank {peer}, op {id}, step {}{place}",
+                        part.rank, op.step
+                    ));
+                    let style =
+                        format!("stroke=\"{colour}\" stroke-width=\"1.5\" marker-end=\"url(#tip)\"{dashes}");
                     svg.line((from + 8.0, y(part.rank)), (from + COLUMN - 8.0, y(peer)), &style);
                     svg.end();
                 }
@@ -136,8 +140,13 @@ fn legend(svg: &mut Svg, plan: &Plan, colours: &BTreeMap<u32, usize>, top: f64) 
     let row = |at: usize| top + 18.0 * at as f64;
     for (&line, &at) in colours {
         let colour = COLOURS[at % COLOURS.len()];
-        svg.line((LEFT, row(at) - 4.0), (LEFT + 24.0, row(at) - 4.0), &format!("stroke=\"{colour}\" stroke-width=\"2\""));
-        let name = plan.lines.get(line as usize).map_or("no line".into(), |l| format!("{}:{}", l.file, l.line));
+        svg.line(
+            (LEFT, row(at) - 4.0),
+            (LEFT + 24.0, row(at) - 4.0),
+            &format!("stroke=\"{colour}\" stroke-width=\"2\""),
+        );
+        let name =
+            plan.lines.get(line as usize).map_or("no line".into(), |l| format!("{}:{}", l.file, l.line));
         svg.text((LEFT + 32.0, row(at)), "start", &name);
     }
     let style = "stroke=\"#555555\" stroke-width=\"2\" stroke-dasharray=\"5 3\"";

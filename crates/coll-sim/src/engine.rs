@@ -109,8 +109,9 @@ impl<'t> Engine<'t> {
     ) -> Engine<'t> {
         let ranks = table.bases.len() - 1;
         let count = table.len();
-        let of_rank =
-            |rank: usize| std::iter::repeat_n(rank as u32, (table.bases[rank + 1] - table.bases[rank]) as usize);
+        let of_rank = |rank: usize| {
+            std::iter::repeat_n(rank as u32, (table.bases[rank + 1] - table.bases[rank]) as usize)
+        };
         Engine {
             table,
             network,

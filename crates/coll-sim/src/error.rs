@@ -93,14 +93,22 @@ impl fmt::Display for SimError {
                 write!(f, "`{network}` gives {devices} devices to {ranks} ranks")
             }
             SimError::NoDevice { rank, device, devices } => {
-                write!(f, "rank {rank} is placed on device {device}; there are devices 0 to {}", devices.saturating_sub(1))
+                write!(
+                    f,
+                    "rank {rank} is placed on device {device}; there are devices 0 to {}",
+                    devices.saturating_sub(1)
+                )
             }
             SimError::DeviceTwice { device } => write!(f, "two ranks are placed on `{device}`"),
             SimError::Constant { what, field, value } => write!(f, "the {field} of `{what}` is {value}"),
             SimError::NoWay { from, to } => write!(f, "there is no way from `{from}` to `{to}`"),
             SimError::Stuck(blocked) => {
                 let count = blocked.len();
-                write!(f, "nothing can go on, and {count} lane{} blocked:", if count == 1 { " is" } else { "s are" })?;
+                write!(
+                    f,
+                    "nothing can go on, and {count} lane{} blocked:",
+                    if count == 1 { " is" } else { "s are" }
+                )?;
                 blocked.iter().take(SHOWN_MAX).try_for_each(|step| write!(f, "\n  {step}"))?;
                 match count.saturating_sub(SHOWN_MAX) {
                     0 => Ok(()),

@@ -5,10 +5,21 @@
 //! way, is less than they have. Such a link binds nobody and joins no flows. When flows come and go, rates are worked
 //! out anew for those alone that are joined to them by links that may bind; an unchanged rate is not touched, so that a
 //! flow that is alone ends exactly at its bytes over its bandwidth.
+//!
+//! Where more than [`JOINED_MAX`] flows are joined and one of them comes or goes, the others' rates hardly change, and to work
+//! them out for each would take forever. So they wait until a [`TURNOVER`]th of all flows has changed: what is new has its
+//! fair share of each link until then, what has gone leaves its share unused. What comes and goes at one time counts at once,
+//! so that ranks in step are exact at any number.
 
 use coll_topo::LinkId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// Rates of so many flows that are joined are worked out anew whenever one of them comes or goes.
+const JOINED_MAX: usize = 256;
+
+/// Of more, when one in so many of all flows has.
+const TURNOVER: usize = 16;
 
 /// A flow's place in the table.
 pub(crate) type FlowId = u32;
@@ -68,6 +79,10 @@ pub(crate) struct Flows {
     /// Flows that are new, and links that may have bound others and lost a flow.
     new: Vec<FlowId>,
     eased: Vec<LinkId>,
+    /// Those of them that wait; a flow with its life, for it may have ended since.
+    late_new: Vec<(FlowId, u32)>,
+    late_eased: Vec<LinkId>,
+    live: usize,
     round: u32,
 }
 
@@ -89,6 +104,9 @@ impl Flows {
             free: Vec::new(),
             new: Vec::new(),
             eased: Vec::new(),
+            late_new: Vec::new(),
+            late_eased: Vec::new(),
+            live: 0,
             round: 0,
         }
     }
@@ -130,6 +148,7 @@ impl Flows {
             link.flows.push((id, life));
         }
         self.new.push(id);
+        self.live += 1;
     }
 
     /// Takes a flow out that has ended, if that end is not out of date; gives its owner.
@@ -151,6 +170,7 @@ impl Flows {
         }
         self.flows[flow as usize].way = way;
         self.free.push(flow);
+        self.live -= 1;
         Some(owner)
     }
 
@@ -161,15 +181,53 @@ impl Flows {
 
     /// Works rates out anew where they may have changed, and gives the ends that follow.
     pub(crate) fn settle(&mut self, now: f64, ends: &mut Vec<End>) {
-        self.round += 1;
-        let mut joined: Vec<FlowId> = Vec::new();
-        let mut binding: Vec<LinkId> = Vec::new();
-        for flow in std::mem::take(&mut self.new) {
+        let (new, eased) = (std::mem::take(&mut self.new), std::mem::take(&mut self.eased));
+        let changed = new.len() + self.late_new.len() + (eased.len() + self.late_eased.len()) / 2;
+        if self.live <= JOINED_MAX || changed * TURNOVER >= self.live {
+            self.round += 1;
+            let mut joined: Vec<FlowId> = Vec::new();
+            for (flow, life) in std::mem::take(&mut self.late_new) {
+                if self.flows[flow as usize].life == life {
+                    self.reach(flow, &mut joined);
+                }
+            }
+            new.into_iter().for_each(|flow| self.reach(flow, &mut joined));
+            let late = std::mem::take(&mut self.late_eased);
+            late.into_iter().chain(eased).for_each(|link| self.reach_all(link, &mut joined));
+            let binding = self.join(&mut joined, usize::MAX).unwrap_or_default();
+            return self.rate(joined, &binding, now, ends);
+        }
+        for flow in new {
+            // What was reached from another that came at the same time has its rate.
+            if self.flows[flow as usize].rate > 0.0 {
+                continue;
+            }
+            self.round += 1;
+            let mut joined = Vec::new();
             self.reach(flow, &mut joined);
+            match self.join(&mut joined, JOINED_MAX) {
+                Some(binding) => self.rate(joined, &binding, now, ends),
+                None => {
+                    self.late_new.push((flow, self.flows[flow as usize].life));
+                    let share = self.share(flow);
+                    self.set(flow, share, now, ends);
+                }
+            }
         }
-        for link in std::mem::take(&mut self.eased) {
+        for link in eased {
+            self.round += 1;
+            let mut joined = Vec::new();
             self.reach_all(link, &mut joined);
+            match self.join(&mut joined, JOINED_MAX) {
+                Some(binding) => self.rate(joined, &binding, now, ends),
+                None => self.late_eased.push(link),
+            }
         }
+    }
+
+    /// Adds all flows that those given are joined to, and gives the links that join them. None if they are more than `most`.
+    fn join(&mut self, joined: &mut Vec<FlowId>, most: usize) -> Option<Vec<LinkId>> {
+        let mut binding: Vec<LinkId> = Vec::new();
         let mut at = 0;
         while at < joined.len() {
             let flow = joined[at] as usize;
@@ -180,18 +238,36 @@ impl Flows {
                 if link.may_bind() && link.round != self.round {
                     link.round = self.round;
                     (link.rest, link.open) = (link.bytes_per_us, link.live);
+                    if joined.len() + link.live as usize > most.saturating_add(1) {
+                        return None;
+                    }
                     binding.push(id);
-                    self.reach_all(id, &mut joined);
+                    self.reach_all(id, joined);
                 }
             }
         }
+        Some(binding)
+    }
+
+    /// Rates of flows that are joined to no others.
+    fn rate(&mut self, joined: Vec<FlowId>, binding: &[LinkId], now: f64, ends: &mut Vec<End>) {
         match binding.is_empty() {
             true => joined.iter().for_each(|&flow| {
                 let peak = self.flows[flow as usize].peak;
                 self.set(flow, peak, now, ends);
             }),
-            false => self.fill(joined, &binding, now, ends),
+            false => self.fill(joined, binding, now, ends),
         }
+    }
+
+    /// An equal share of each link of a flow's way.
+    fn share(&self, flow: FlowId) -> f64 {
+        let Flow { way, peak, .. } = &self.flows[flow as usize];
+        let of_link = |&link: &LinkId| {
+            let link = &self.links[link as usize];
+            link.bytes_per_us / f64::from(link.live)
+        };
+        way.iter().map(of_link).fold(*peak, f64::min)
     }
 
     fn reach(&mut self, flow: FlowId, joined: &mut Vec<FlowId>) {
@@ -216,6 +292,13 @@ impl Flows {
         let share = |link: &Link| (link.rest.max(0.0) / f64::from(link.open)).to_bits();
         let mut full: BinaryHeap<Reverse<(u64, LinkId)>> =
             binding.iter().map(|&id| Reverse((share(&self.links[id as usize]), id))).collect();
+        // Where the slowest link of a way may bind, it stops the flow before its peak does.
+        joined.retain(|&flow| {
+            let Flow { way, peak, .. } = &self.flows[flow as usize];
+            let mut binding =
+                way.iter().map(|&link| &self.links[link as usize]).filter(|l| l.round == self.round);
+            binding.all(|link| link.bytes_per_us > *peak)
+        });
         joined.sort_by(|&a, &b| {
             self.flows[a as usize].peak.total_cmp(&self.flows[b as usize].peak).then(a.cmp(&b))
         });
@@ -223,8 +306,8 @@ impl Flows {
         let mut level = 0.0_f64;
         loop {
             while by_peak.next_if(|&flow| self.flows[flow as usize].fixed).is_some() {}
-            let Some(&lowest) = by_peak.peek() else { return };
-            let peak = self.flows[lowest as usize].peak;
+            let lowest = by_peak.peek().copied();
+            let peak = lowest.map_or(f64::INFINITY, |flow| self.flows[flow as usize].peak);
             let next = full.peek().map(|&Reverse((bits, id))| (f64::from_bits(bits), id));
             match next {
                 Some((at, id)) if at < peak => {
@@ -249,6 +332,7 @@ impl Flows {
                     self.links[id as usize].flows = flows;
                 }
                 _ => {
+                    let Some(lowest) = lowest else { return };
                     by_peak.next();
                     level = level.max(peak);
                     self.fix(lowest, peak, now, ends);

@@ -120,7 +120,11 @@ impl fmt::Display for LogGopsError {
             }
             LogGopsError::Stuck(blocked) => {
                 let count = blocked.len();
-                write!(f, "nothing can go on, and {count} operation{} not over:", if count == 1 { " is" } else { "s are" })?;
+                write!(
+                    f,
+                    "nothing can go on, and {count} operation{} not over:",
+                    if count == 1 { " is" } else { "s are" }
+                )?;
                 for Blocked { rank, label, line, why } in blocked.iter().take(SHOWN_MAX) {
                     let name = if label.is_empty() { String::new() } else { format!(" {label}") };
                     write!(f, "\n  rank {rank}{name} (line {line}): {why}")?;

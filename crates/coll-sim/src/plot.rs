@@ -43,7 +43,11 @@ pub fn plot(title: &str, curves: &[Curve]) -> String {
         points.iter().for_each(|&point| svg.dot(point, 2.5, colour));
         svg.end();
         let at = HEIGHT + LEGEND_ROW * f64::from(row);
-        svg.line((LEFT, at - 4.0), (LEFT + 24.0, at - 4.0), &format!("stroke=\"{colour}\" stroke-width=\"2\""));
+        svg.line(
+            (LEFT, at - 4.0),
+            (LEFT + 24.0, at - 4.0),
+            &format!("stroke=\"{colour}\" stroke-width=\"2\""),
+        );
         svg.text((LEFT + 32.0, at), "start", &curve.name);
     }
     svg.finish()
@@ -122,8 +126,10 @@ mod tests {
     #[test]
     fn axes_run_from_power_to_power_and_say_their_units() {
         let axis = Axis::new([1024.0, 65536.0].into_iter(), 2.0, (0.0, 600.0));
-        assert_eq!(axis.ticks().iter().map(|&tick| bytes(tick)).collect::<Vec<_>>().join(" "), 
-            "1 KiB 2 KiB 4 KiB 8 KiB 16 KiB 32 KiB 64 KiB");
+        assert_eq!(
+            axis.ticks().iter().map(|&tick| bytes(tick)).collect::<Vec<_>>().join(" "),
+            "1 KiB 2 KiB 4 KiB 8 KiB 16 KiB 32 KiB 64 KiB"
+        );
         assert!((axis.place(8192.0) - 300.0).abs() < 1e-6);
         let axis = Axis::new([0.5, 2e6].into_iter(), 10.0, (100.0, 0.0));
         let ticks: Vec<String> = axis.ticks().into_iter().map(microseconds).collect();
@@ -134,9 +140,12 @@ mod tests {
     #[test]
     fn a_plot_has_a_curve_and_a_name_for_each_and_escapes_them() {
         let curve = |name: &str, points: &[(u64, f64)]| Curve { name: name.into(), points: points.to_vec() };
-        let picture = plot("a & b", &[curve("ring", &[(1024, 5.0), (2048, 9.0)]), curve("<none>", &[(0, 1.0)])]);
+        let picture =
+            plot("a & b", &[curve("ring", &[(1024, 5.0), (2048, 9.0)]), curve("<none>", &[(0, 1.0)])]);
         assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
-        assert!(picture.contains("a &amp; b") && picture.contains("&lt;none&gt;") && !picture.contains("<none>"));
+        assert!(
+            picture.contains("a &amp; b") && picture.contains("&lt;none&gt;") && !picture.contains("<none>")
+        );
         assert_eq!(picture.matches("<polyline").count(), 2);
         assert_eq!(picture.matches("<circle").count(), 2);
         assert!(plot("empty", &[]).contains("nothing takes any time"));

@@ -128,7 +128,8 @@ pub fn predict(plans: &[&Plan], network: &Network, options: &Options) -> Result<
 
 fn timeline(table: &Table, engine: &Engine) -> Vec<Vec<(f64, f64)>> {
     let Some(begin) = &engine.begin else { return Vec::new() };
-    let times = |from: u32, to: u32| (from..to).map(|op| (begin[op as usize], engine.end[op as usize])).collect();
+    let times =
+        |from: u32, to: u32| (from..to).map(|op| (begin[op as usize], engine.end[op as usize])).collect();
     table.bases.windows(2).map(|bases| times(bases[0], bases[1])).collect()
 }
 

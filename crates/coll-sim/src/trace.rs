@@ -1,9 +1,9 @@
 //! A run as a trace that `chrome://tracing` and Perfetto open (Google, *Trace Event Format*): a process for each rank, a
 //! thread for each lane, a slice for each operation with the numbers that it has in the plan, an arrow for each message.
 
+use crate::SimError;
 use crate::predict::Prediction;
 use crate::table::Parts;
-use crate::SimError;
 use coll_plan::{Action, Op, Plan};
 use coll_topo::Network;
 use std::collections::BTreeMap;
@@ -73,7 +73,13 @@ fn meta(text: &mut String, what: &str, rank: u32, lane: Option<u32>, name: &str)
     );
 }
 
-fn slice(text: &mut String, parts: &Parts, (rank, lane, op): (u32, u32, u32), what: &Op, (begin, end): (f64, f64)) {
+fn slice(
+    text: &mut String,
+    parts: &Parts,
+    (rank, lane, op): (u32, u32, u32),
+    what: &Op,
+    (begin, end): (f64, f64),
+) {
     let (kind, message) = match what.action {
         Action::Send { peer, channel } => ("send", Some(("to", peer, channel))),
         Action::Recv { peer, channel } => ("recv", Some(("from", peer, channel))),

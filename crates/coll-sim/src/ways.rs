@@ -82,7 +82,11 @@ pub(crate) fn devices(network: &Network, order: Option<&[u32]>, ranks: u32) -> R
         Some(order) => order.to_vec(),
     };
     if (order.len() as u64) < u64::from(ranks) {
-        return Err(SimError::TooFewDevices { network: network.name.clone(), devices: order.len() as u32, ranks });
+        return Err(SimError::TooFewDevices {
+            network: network.name.clone(),
+            devices: order.len() as u32,
+            ranks,
+        });
     }
     let mut taken = vec![false; count as usize];
     for (rank, &device) in order.iter().take(ranks as usize).enumerate() {

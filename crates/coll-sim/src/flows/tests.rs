@@ -14,7 +14,8 @@ impl Routes for Nowhere {
 }
 
 fn flows(bandwidths: &[f64]) -> Flows {
-    let link = |(at, &bytes_per_us): (usize, &f64)| Link { name: format!("l{at}"), bytes_per_us, latency_us: 0.0 };
+    let link =
+        |(at, &bytes_per_us): (usize, &f64)| Link { name: format!("l{at}"), bytes_per_us, latency_us: 0.0 };
     let links = bandwidths.iter().enumerate().map(link).collect();
     Flows::new(&Network { name: "test".into(), devices: Vec::new(), links, routes: Arc::new(Nowhere) })
 }

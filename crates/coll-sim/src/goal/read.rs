@@ -302,7 +302,8 @@ impl<'t> Reader<'t> {
     }
 
     fn next(&mut self, what: &str) -> Result<Word<'t>, GoalError> {
-        let word = self.peek().ok_or_else(|| self.ends(format!("expected {what}, found the end of the file")));
+        let word =
+            self.peek().ok_or_else(|| self.ends(format!("expected {what}, found the end of the file")));
         self.at += 1;
         word
     }

@@ -56,7 +56,10 @@ fn what_is_wrong_is_named_with_its_place() {
         (one("l1: send 8b to 1 tag x"), "3:22: `x` is no tag"),
         (one("l1: send 8b to 1 tag -1"), "3:22: `-1` is no tag"),
         (one("l1: jump"), "3:5: expected `send`, `recv` or `calc`, found `jump`"),
-        (one("l1 needs l2"), "3:1: expected `LABEL: send|recv|calc …`, `LABEL requires LABEL` or `}`, found `l1`"),
+        (
+            one("l1 needs l2"),
+            "3:1: expected `LABEL: send|recv|calc …`, `LABEL requires LABEL` or `}`, found `l1`",
+        ),
     ];
     for (text, expected) in cases {
         let error = Goal::from_text("x.goal", &text).expect_err(&text).to_string();

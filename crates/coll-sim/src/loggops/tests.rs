@@ -90,7 +90,10 @@ b irequires a
         ]
     );
     let shown = LogGopsError::Stuck(blocked).to_string();
-    assert!(shown.starts_with("nothing can go on, and 5 operations are not over:\n  rank 0 l1 (line 3): "), "{shown}");
+    assert!(
+        shown.starts_with("nothing can go on, and 5 operations are not over:\n  rank 0 l1 (line 3): "),
+        "{shown}"
+    );
 }
 
 #[test]

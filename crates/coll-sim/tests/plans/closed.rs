@@ -42,14 +42,10 @@ const ONE_BY_ONE: &[Form] = &[
     form("allgather.bruck", &[2, 4, 7, 8, 13, 16], |t| t.log * t.a + (t.n - 1.0) / t.n * t.mb),
     form("allgather.doubling", POWERS, |t| t.log * t.a + (t.n - 1.0) / t.n * t.mb),
     form("allgather.neighbor", &[2, 4, 6, 8, 16], |t| t.n / 2.0 * t.a + (t.n - 1.0) / t.n * t.mb),
-    form("allreduce.ring", ANY, |t| {
-        2.0 * (t.n - 1.0) * t.a + (t.n - 1.0) / t.n * (2.0 * t.mb + t.mg)
-    }),
+    form("allreduce.ring", ANY, |t| 2.0 * (t.n - 1.0) * t.a + (t.n - 1.0) / t.n * (2.0 * t.mb + t.mg)),
     form("allreduce.butterfly", POWERS, |t| t.log * (t.a + t.mb + t.mg)),
     form("allreduce.recursive_doubling", POWERS, |t| t.log * (t.a + t.mb + t.mg)),
-    form("allreduce.rabenseifner", POWERS, |t| {
-        2.0 * t.log * t.a + (t.n - 1.0) / t.n * (2.0 * t.mb + t.mg)
-    }),
+    form("allreduce.rabenseifner", POWERS, |t| 2.0 * t.log * t.a + (t.n - 1.0) / t.n * (2.0 * t.mb + t.mg)),
     form("reduce_scatter.halving", POWERS, |t| t.log * t.a + (t.n - 1.0) / t.n * (t.mb + t.mg)),
     form("reduce_scatter.ring", ANY, |t| (t.n - 1.0) * (t.a + (t.mb + t.mg) / t.n)),
     form("alltoall.bruck", POWERS, |t| t.log * (t.a + t.mb / 2.0)),
@@ -114,9 +110,7 @@ const AT_ONCE: &[Form] = &[
         ranks: PIPELINES,
         form: |t| (t.n - 2.0 + 8.0) * (t.a + (t.mb + t.mg) / 8.0),
     },
-    form("reduce.rabenseifner", POWERS, |t| {
-        2.0 * t.log * t.a + (t.n - 1.0) / t.n * (2.0 * t.mb + t.mg)
-    }),
+    form("reduce.rabenseifner", POWERS, |t| 2.0 * t.log * t.a + (t.n - 1.0) / t.n * (2.0 * t.mb + t.mg)),
     form("gather.linear", ANY, |t| t.a + t.mb / t.n),
     form("gather.binomial", POWERS, |t| t.log * t.a + (t.n - 1.0) / t.n * t.mb),
     form("scatter.linear", ANY, |t| t.a + t.mb / t.n),
@@ -183,7 +177,8 @@ fn check(forms: &[Form], constants: Constants, one_port: bool, slots: u32) {
                 let bytes = u64::from(n) * 16 * kib * 64;
                 let network = if one_port { ports(n, constants) } else { full(n, constants) };
                 let options = Options { bytes, slots: Some(slots), ..Options::default() };
-                let found = predict(&[&plan], &network, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+                let found =
+                    predict(&[&plan], &network, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
                 let m = bytes as f64;
                 let terms = Terms {
                     n: f64::from(n),
@@ -195,9 +190,16 @@ fn check(forms: &[Form], constants: Constants, one_port: bool, slots: u32) {
                 };
                 let expected = form(&terms);
                 let near = (found.time_us - expected).abs() <= 1e-9 * expected;
-                assert!(near, "{name} on {n} ranks, {bytes} bytes: {} µs, by its form {expected}", found.time_us);
+                assert!(
+                    near,
+                    "{name} on {n} ranks, {bytes} bytes: {} µs, by its form {expected}",
+                    found.time_us
+                );
                 let bound = found.bound.us;
-                assert!(bound <= found.time_us * (1.0 + 1e-9), "{name} on {n}: bound {bound}, time {expected}");
+                assert!(
+                    bound <= found.time_us * (1.0 + 1e-9),
+                    "{name} on {n}: bound {bound}, time {expected}"
+                );
             }
         }
     }
@@ -226,7 +228,9 @@ fn b114_a_ring_of_eight_follows_its_links() {
     let plan = compile("allreduce.ring", 8, &[]).expect("it serves 8 ranks");
     let time = |bytes_per_us: f64, latency_us: f64| {
         let network = full(8, Constants { bytes_per_us, latency_us, ..Constants::PLAIN });
-        predict(&[&plan], &network, &Options { bytes: 1 << 20, ..Options::default() }).expect("it runs").time_us
+        predict(&[&plan], &network, &Options { bytes: 1 << 20, ..Options::default() })
+            .expect("it runs")
+            .time_us
     };
     let bytes_us = 14.0 / 8.0 * f64::from(1 << 20) / 1000.0;
     assert!((time(1000.0, 5.0) - (bytes_us + 14.0 * 5.0)).abs() < 1e-6);

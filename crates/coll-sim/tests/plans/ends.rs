@@ -18,7 +18,10 @@ fn b115_every_schedule_ends_on_up_to_33_ranks() {
             let found = predict(&[&plan], &ports(ranks, COSTS), &options)
                 .unwrap_or_else(|error| panic!("{name} on {ranks}: {error}"));
             let (bound, time) = (found.bound.us, found.time_us);
-            assert!(bound > 0.0 && bound <= time * (1.0 + 1e-9), "{name} on {ranks}: bound {bound}, time {time}");
+            assert!(
+                bound > 0.0 && bound <= time * (1.0 + 1e-9),
+                "{name} on {ranks}: bound {bound}, time {time}"
+            );
             let last = found.path.last().expect("something bounds the time");
             assert_eq!(last.end_us, time, "{name} on {ranks}");
             runs += 1;
@@ -36,14 +39,18 @@ fn b118_nothing_begins_before_what_it_waits_for_is_over() {
             let network = machines(ranks, COSTS);
             for (slots, stream) in [(0, false), (0, true), (1, false), (2, true), (100, false)] {
                 let bytes = u64::from(ranks) * 96_000;
-                let options = Options { bytes, slots: Some(slots), stream, timeline: true, ..Options::default() };
+                let options =
+                    Options { bytes, slots: Some(slots), stream, timeline: true, ..Options::default() };
                 let found = predict(&[&plan], &network, &options)
                     .unwrap_or_else(|error| panic!("{name} on {ranks}, {slots} slots: {error}"));
                 for (part, times) in plan.ranks.iter().zip(&found.timeline) {
                     assert!(times.iter().all(|(begin, end)| begin <= end && *end <= found.time_us));
                     for lane in &part.lanes {
                         let lane = &times[lane.start as usize..lane.end as usize];
-                        assert!(lane.windows(2).all(|two| two[1].0 >= two[0].1), "{name}: a lane is in order");
+                        assert!(
+                            lane.windows(2).all(|two| two[1].0 >= two[0].1),
+                            "{name}: a lane is in order"
+                        );
                     }
                     for (op, &(begin, _)) in part.ops.iter().zip(times) {
                         for wait in part.waits(op).iter().filter(|wait| !(stream && wait.along)) {
@@ -121,7 +128,10 @@ fn a_stuck_run_lists_what_is_blocked() {
     };
     assert_eq!(told, [one(0, 1), one(1, 0)]);
     let shown = SimError::Stuck(blocked).to_string();
-    assert!(shown.starts_with("nothing can go on, and 2 lanes are blocked:\n  rank 0, lane 0, op 1"), "{shown}");
+    assert!(
+        shown.starts_with("nothing can go on, and 2 lanes are blocked:\n  rank 0, lane 0, op 1"),
+        "{shown}"
+    );
 }
 
 #[test]

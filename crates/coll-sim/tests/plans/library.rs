@@ -55,7 +55,8 @@ pub(crate) fn all() -> Vec<String> {
 /// A schedule's plan; none where it does not apply.
 pub(crate) fn compile(name: &str, ranks: u32, params: &[(&str, i64)]) -> Option<Plan> {
     let (collective, schedule) = split(name);
-    let (file, text) = Folder.schedule(&collective, &schedule).unwrap_or_else(|| panic!("{name} is not there"));
+    let (file, text) =
+        Folder.schedule(&collective, &schedule).unwrap_or_else(|| panic!("{name} is not there"));
     let mut sources = SourceMap::new();
     let main = sources.add(file, text);
     let (module, _) = coll_sema::load(&mut sources, main, &Folder);

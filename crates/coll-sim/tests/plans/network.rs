@@ -65,7 +65,8 @@ fn network(name: &str, devices: Vec<Device>, links: Vec<Link>, way: Way) -> Netw
 /// A link of its own for each ordered pair.
 pub(crate) fn full(count: u32, constants: Constants) -> Network {
     let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
-    let links = pairs.map(|(from, to)| constants.link(format!("d{from}->d{to}"), constants.latency_us)).collect();
+    let links =
+        pairs.map(|(from, to)| constants.link(format!("d{from}->d{to}"), constants.latency_us)).collect();
     network("full", constants.devices(count, 1), links, |from, to, n| vec![from * n + to])
 }
 
@@ -81,8 +82,10 @@ pub(crate) fn ports(count: u32, constants: Constants) -> Network {
 pub(crate) fn full_with_hop(count: u32, constants: Constants, hop_us: f64) -> Network {
     let plain = full(count, constants);
     let mut links = plain.links;
-    let hops: Vec<Link> =
-        links.iter().map(|link| Link { name: format!("{}'", link.name), latency_us: hop_us, ..*link }).collect();
+    let hops: Vec<Link> = links
+        .iter()
+        .map(|link| Link { name: format!("{}'", link.name), latency_us: hop_us, ..*link })
+        .collect();
     links.extend(hops);
     network("full with a hop", constants.devices(count, 1), links, |from, to, n| {
         vec![from * n + to, n * n + from * n + to]

@@ -30,7 +30,8 @@ fn a_slow_rank_is_on_the_path() {
     let plan = compile("allreduce.ring", 6, &[]).expect("it serves 6 ranks");
     let mut network = full(6, COSTS);
     network.devices[4].reduce_ns = 50.0;
-    let found = predict(&[&plan], &network, &Options { bytes: 60_000, ..Options::default() }).expect("it runs");
+    let found =
+        predict(&[&plan], &network, &Options { bytes: 60_000, ..Options::default() }).expect("it runs");
     let slow: f64 = found.path.iter().filter(|step| step.rank == 4).map(|step| step.took_us).sum();
     assert!(slow > 0.5 * found.time_us, "rank 4 has {slow} of {}", found.time_us);
 }
@@ -38,8 +39,12 @@ fn a_slow_rank_is_on_the_path() {
 #[test]
 fn links_carry_what_the_plan_sends() {
     let plan = compile("allreduce.ring", 4, &[]).expect("it serves 4 ranks");
-    let found = predict(&[&plan], &ports(4, Constants { latency_us: 0.0, ..Constants::PLAIN }), &Options { bytes: 4000, ..Options::default() })
-        .expect("it runs");
+    let found = predict(
+        &[&plan],
+        &ports(4, Constants { latency_us: 0.0, ..Constants::PLAIN }),
+        &Options { bytes: 4000, ..Options::default() },
+    )
+    .expect("it runs");
     assert_eq!(found.messages, 24);
     assert_eq!((found.peers_max, found.scratch_max_bytes), (2, 0));
     // Each of four links out and four in carries six pieces of 1,000 bytes, and does nothing else.
@@ -54,10 +59,15 @@ fn bounds_are_met_by_what_is_optimal_and_kept_by_all() {
         let found = predict(&[&plan], network, &Options { bytes, ..Options::default() }).expect("it runs");
         (found.bound, found.time_us)
     };
-    let (found, time) = bound("allreduce.ring", 8, &ports(8, Constants { latency_us: 0.0, ..Constants::PLAIN }), 800_000);
-    assert!((found.us - 2.0 * 7.0 / 8.0 * 800.0).abs() < 1e-6 && (time - found.us).abs() < 1e-6, "{found:?} {time}");
+    let (found, time) =
+        bound("allreduce.ring", 8, &ports(8, Constants { latency_us: 0.0, ..Constants::PLAIN }), 800_000);
+    assert!(
+        (found.us - 2.0 * 7.0 / 8.0 * 800.0).abs() < 1e-6 && (time - found.us).abs() < 1e-6,
+        "{found:?} {time}"
+    );
     // Between two machines all that an all-reduce needs is one buffer each way, through a NIC of 250 bytes a microsecond.
-    let (found, _) = bound("allreduce.ring", 8, &machines(8, Constants { latency_us: 0.0, ..Constants::PLAIN }), 800_000);
+    let (found, _) =
+        bound("allreduce.ring", 8, &machines(8, Constants { latency_us: 0.0, ..Constants::PLAIN }), 800_000);
     assert!((found.bytes_us - 800_000.0 / 250.0).abs() < 1e-6, "{found:?}");
     // Word of a root is with seven others after three rounds, at best.
     let (found, _) = bound("broadcast.binomial", 8, &full(8, COSTS), 8);
@@ -69,7 +79,8 @@ fn bounds_are_met_by_what_is_optimal_and_kept_by_all() {
 fn b084_a_root_of_thousands_has_few_peers() {
     let peers = |name: &str| {
         let plan = compile(name, 4096, &[]).expect("it serves 4096 ranks");
-        let found = predict(&[&plan], &ports(4096, COSTS), &Options { bytes: 4096 * 64, ..Options::default() });
+        let found =
+            predict(&[&plan], &ports(4096, COSTS), &Options { bytes: 4096 * 64, ..Options::default() });
         let found = found.expect("it runs");
         (found.peers_max, found.scratch_max_bytes)
     };
@@ -92,7 +103,8 @@ fn a_trace_has_the_numbers_of_the_plan() {
     assert_eq!(of("X").len(), ops);
     assert_eq!((of("s").len(), of("f").len()), (3, 3));
     for event in of("X") {
-        let [rank, lane, op] = ["rank", "lane", "op"].map(|key| event["args"][key].as_u64().expect("a number"));
+        let [rank, lane, op] =
+            ["rank", "lane", "op"].map(|key| event["args"][key].as_u64().expect("a number"));
         assert_eq!((event["pid"].as_u64(), event["tid"].as_u64()), (Some(rank), Some(lane)));
         let part = &plan.ranks[rank as usize];
         let what = &part.ops[op as usize];

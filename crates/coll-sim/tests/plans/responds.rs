@@ -53,11 +53,13 @@ fn one_slow_link_slows_a_ring_as_if_all_were() {
     let all = ring(&full(8, Constants { bytes_per_us: 250.0, ..Constants::PLAIN }));
     assert!(slow <= all && slow > 0.9 * all, "{slow} {all}");
     let found = run("allreduce.ring", &network, &Options { bytes: BYTES, ..Options::default() });
-    let busiest = found.links.iter().max_by(|a, b| a.busy_fraction.total_cmp(&b.busy_fraction)).expect("links");
+    let busiest =
+        found.links.iter().max_by(|a, b| a.busy_fraction.total_cmp(&b.busy_fraction)).expect("links");
     assert_eq!(network.links[busiest.link as usize].name, "d3->d4");
     // And a ring that does not go over it does not notice.
     let order: Vec<u32> = [0, 1, 2, 4, 3, 5, 6, 7].into();
-    let around = run("allreduce.ring", &network, &Options { bytes: BYTES, order: Some(order), ..Options::default() });
+    let around =
+        run("allreduce.ring", &network, &Options { bytes: BYTES, order: Some(order), ..Options::default() });
     close(around.time_us, ring(&full(8, Constants::PLAIN)));
 }
 
@@ -70,7 +72,10 @@ fn what_a_device_does_itself_costs_what_it_says() {
     close(reduce - plain, 7.0 * (BYTES / 8) as f64 * 0.1 / 1000.0);
     // Out of place a broadcast's root copies, beside its sends.
     let copies = Constants { copy_ns: 100.0, ..Constants::PLAIN };
-    close(run("broadcast.linear", &full(2, copies), &Options { bytes: BYTES, ..Options::default() }).time_us, BYTES as f64 * 0.1);
+    close(
+        run("broadcast.linear", &full(2, copies), &Options { bytes: BYTES, ..Options::default() }).time_us,
+        BYTES as f64 * 0.1,
+    );
 }
 
 #[test]
@@ -117,7 +122,8 @@ fn placement_decides_what_crosses_a_nic() {
     let near = ring(&network);
     // Neighbours of the ring on different machines: four flows share each NIC.
     let order: Vec<u32> = (0..16).map(|rank| rank % 4 * 4 + rank / 4).collect();
-    let far = run("allreduce.ring", &network, &Options { bytes: BYTES, order: Some(order), ..Options::default() });
+    let far =
+        run("allreduce.ring", &network, &Options { bytes: BYTES, order: Some(order), ..Options::default() });
     let piece = BYTES as f64 / 16.0;
     close(near, 30.0 * (3.0 + 12.0 + piece / 250.0));
     close(far.time_us, 30.0 * (3.0 + 12.0 + piece / 62.5));

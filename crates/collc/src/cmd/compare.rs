@@ -71,8 +71,8 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
             ..Options::default()
         };
         let plans: Vec<_> = planned.plans.iter().collect();
-        let comparison = compare(&plans, &place.network, &options, &args.sizes.0)
-            .map_err(|error| failure(&error))?;
+        let comparison =
+            compare(&plans, &place.network, &options, &args.sizes.0).map_err(|error| failure(&error))?;
         // Two of one name are told apart by their files.
         let name = planned.name().to_string();
         names.push(if names.contains(&name) { format!("{name} ({target})") } else { name });
@@ -141,13 +141,24 @@ fn text(document: &Document) -> String {
     let Document { topology, ranks, schedules, crossovers } = document;
     let mut text = format!("{ranks} ranks of {topology}\n\n");
     let width = schedules.iter().map(|row| row.schedule.chars().count()).max().unwrap_or(0).max(12);
-    text += &format!("{:width$}  {:>6}  {:>9}  bytes by links at the largest size\n", "schedule", "steps", "messages");
+    text += &format!(
+        "{:width$}  {:>6}  {:>9}  bytes by links at the largest size\n",
+        "schedule", "steps", "messages"
+    );
     for row in schedules {
         let links: Vec<String> = row.links.iter().map(|c| format!("{} on {}", c.bytes, c.class)).collect();
-        text += &format!("{:width$}  {:>6}  {:>9}  {}\n", row.schedule, row.steps, row.messages, links.join(", "));
+        text += &format!(
+            "{:width$}  {:>6}  {:>9}  {}\n",
+            row.schedule,
+            row.steps,
+            row.messages,
+            links.join(", ")
+        );
     }
     text += &format!("\n{:>12}", "size");
-    schedules.iter().for_each(|row| text += &format!("  {:>w$}", row.schedule, w = row.schedule.chars().count().max(12)));
+    schedules
+        .iter()
+        .for_each(|row| text += &format!("  {:>w$}", row.schedule, w = row.schedule.chars().count().max(12)));
     text += &format!("  {:>12}  µs\n", "bound");
     let sizes = schedules.first().map_or(0, |row| row.times.len());
     for at in 0..sizes {
@@ -156,7 +167,8 @@ fn text(document: &Document) -> String {
         for row in schedules {
             let time = row.times[at].time_us;
             let mark = if time <= least { "*" } else { "" };
-            text += &format!("  {:>w$}", format!("{mark}{time:.2}"), w = row.schedule.chars().count().max(12));
+            text +=
+                &format!("  {:>w$}", format!("{mark}{time:.2}"), w = row.schedule.chars().count().max(12));
         }
         text += &format!("  {:>12.2}\n", schedules[0].times[at].bound_us);
     }

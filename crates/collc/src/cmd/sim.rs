@@ -38,8 +38,8 @@ fn flow(args: &SimArgs) -> Result<ExitCode, Failure> {
     let planned = Planned::new(&args.target, &args.ground, &args.choice, place.ranks, place.default_ranks())?;
     let bytes = args.bytes.map_or(BYTES, |bytes| bytes.0);
     let plans: Vec<_> = planned.plans.iter().collect();
-    let simulator =
-        Simulator::new(plans.clone(), &place.network, place.order.as_deref()).map_err(|error| failure(&error))?;
+    let simulator = Simulator::new(plans.clone(), &place.network, place.order.as_deref())
+        .map_err(|error| failure(&error))?;
     let options = Options {
         bytes,
         order: place.order.clone(),

@@ -117,7 +117,11 @@ fn read(target: &str, bytes: &[u8], ground: &Ground, ranks: Option<u32>) -> Resu
     let read = coll::read_plan(bytes).map_err(|error| {
         output::complain_raw(&render::render(&SourceMap::new(), error.diagnostics(), output::colours()));
         let message = format!("`{target}`: {error}");
-        if matches!(error, coll::PlanError::Wrong(_)) { Failure::wrong(message) } else { Failure::unusable(message) }
+        if matches!(error, coll::PlanError::Wrong(_)) {
+            Failure::wrong(message)
+        } else {
+            Failure::unusable(message)
+        }
     })?;
     let plan = read.plan;
     let world = plan.world();
@@ -144,7 +148,9 @@ fn refuse_compiling(target: &str, ground: &Ground, choice: &Choice) -> Result<()
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
-        Some((name, _)) => Err(Failure::unusable(format!("`{name}` is for schedules, and `{target}` is a plan"))
-            .help("compile the schedule with it, or simulate the schedule itself")),
+        Some((name, _)) => {
+            Err(Failure::unusable(format!("`{name}` is for schedules, and `{target}` is a plan"))
+                .help("compile the schedule with it, or simulate the schedule itself"))
+        }
     }
 }

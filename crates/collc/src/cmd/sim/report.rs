@@ -87,7 +87,8 @@ fn document<'a>(
 fn text(planned: &Planned, network: &Network, bytes: u64, prediction: &Prediction) -> String {
     let Prediction { time_us, bound, messages, peers_max, scratch_max_bytes, path, links, .. } = prediction;
     let (name, ranks) = (planned.name(), planned.ranks());
-    let mut text = format!("{name} of {} on {ranks} ranks of {}: {time_us:.2} µs\n", Bytes(bytes), network.name);
+    let mut text =
+        format!("{name} of {} on {ranks} ranks of {}: {time_us:.2} µs\n", Bytes(bytes), network.name);
     let share = if *time_us > 0.0 { 100.0 * bound.us / time_us } else { 100.0 };
     text += &format!(
         "no schedule takes less than {:.2} µs, {share:.0} % of it: word takes {:.2}, bytes {:.2}\n",
@@ -97,20 +98,26 @@ fn text(planned: &Planned, network: &Network, bytes: u64, prediction: &Predictio
         "{messages} messages, at most {peers_max} peers and {} of scratch on a rank\n",
         Bytes(*scratch_max_bytes)
     );
-    if let Some(proof) = planned.plans.first().filter(|plan| !plan.is_whole()).and_then(|plan| plan.proof.as_ref()) {
+    if let Some(proof) =
+        planned.plans.first().filter(|plan| !plan.is_whole()).and_then(|plan| plan.proof.as_ref())
+    {
         text += &format!("compiled rank by rank; it rests on the proof {proof}\n");
     }
     if let Some(last) = path.last() {
         text += &format!("\n{}\n", bounding(planned, last, path.len()));
         for (line, us, count) in by_line(path).into_iter().take(SHOWN_MAX) {
             let share = if *time_us > 0.0 { 100.0 * us / time_us } else { 0.0 };
-            text += &format!("{share:>5.1} %  {us:>12.2} µs  {count:>5} operations  {}:{}\n", line.file, line.line);
+            text += &format!(
+                "{share:>5.1} %  {us:>12.2} µs  {count:>5} operations  {}:{}\n",
+                line.file, line.line
+            );
         }
     }
     let mut by_use: Vec<_> = links.iter().collect();
     by_use.sort_by(|a, b| b.busy_fraction.total_cmp(&a.busy_fraction).then(a.link.cmp(&b.link)));
     if !by_use.is_empty() {
-        text += &format!("\n{} of {} links carry something; the busiest:\n", links.len(), network.links.len());
+        text +=
+            &format!("\n{} of {} links carry something; the busiest:\n", links.len(), network.links.len());
     }
     for used in by_use.into_iter().take(SHOWN_MAX) {
         let name = &network.links[used.link as usize].name;
