@@ -217,6 +217,19 @@ fn plans_are_drawn() {
     );
 }
 
+#[test]
+fn what_travels_narrower_takes_less() {
+    let time = |more: &[&str]| {
+        let mut arguments =
+            vec!["sim", "allreduce.ring", "--topology", "full:8,bw=1GB/s,lat=0us", "--bytes", "16MiB"];
+        arguments.extend(more);
+        json(&arguments)["links"][0]["bytes"].as_u64().expect("bytes")
+    };
+    assert_eq!(time(&["--wire", "bf16"]) * 2, time(&[]));
+    assert_eq!(time(&["--wire", "bf16", "--dtype", "i32"]), time(&[]));
+    assert_eq!(time(&["--accumulate", "f32", "--dtype", "f16"]), 2 * time(&["--dtype", "f16"]));
+}
+
 /// A contract that is too large to be written down whole is simulated rank by rank.
 #[test]
 fn ten_thousand_ranks_of_few_steps() {

@@ -75,11 +75,11 @@ impl Limits {
         Limits { blocks, byte_us, latency_us, message_us: 2.0 * overhead_us + cuts.least_latency_us }
     }
 
-    /// The bound for a size of the sized buffer.
-    pub(crate) fn at(&self, bytes: u64) -> Bound {
-        // Blocks differ by a byte where it does not divide; the bound counts the smallest.
-        let bytes = bytes - bytes % self.blocks;
-        let bytes_us = bytes as f64 * self.byte_us;
+    /// The bound for so many elements of the sized buffer, and bytes that each is sent as.
+    pub(crate) fn at(&self, elements: u64, sent_bytes: u64) -> Bound {
+        // Blocks differ by an element where it does not divide; the bound counts the smallest.
+        let elements = elements - elements % self.blocks;
+        let bytes_us = elements as f64 * sent_bytes as f64 * self.byte_us;
         let bytes_us = if bytes_us > 0.0 { bytes_us + self.message_us } else { 0.0 };
         Bound { us: self.latency_us.max(bytes_us), latency_us: self.latency_us, bytes_us }
     }

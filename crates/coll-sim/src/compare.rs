@@ -47,7 +47,8 @@ pub fn compare(
         let run = |bytes| simulator.run(&Options { bytes, ..options.clone() });
         let (bytes, found) = match run(size) {
             Err(SimError::Bytes(uneven)) => {
-                let bytes = size - size % u64::from(uneven.blocks);
+                let unit = u64::from(uneven.blocks).saturating_mul(options.element.given_bytes);
+                let bytes = size - size % unit.max(1);
                 (bytes, run(bytes)?)
             }
             found => (size, found?),

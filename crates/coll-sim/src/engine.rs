@@ -7,6 +7,7 @@
 mod message;
 
 use crate::flows::{End, Flows};
+use crate::predict::{Element, Options};
 use crate::table::{Kind, NONE, Table};
 use crate::ways::Ways;
 use coll_topo::Network;
@@ -69,6 +70,7 @@ pub(crate) struct Engine<'t> {
     network: &'t Network,
     ways: &'t Ways,
     slots: u32,
+    element: Element,
     events: BinaryHeap<Reverse<Key>>,
     number: u64,
     now: f64,
@@ -105,7 +107,7 @@ impl<'t> Engine<'t> {
         network: &'t Network,
         ways: &'t Ways,
         slots: u32,
-        timeline: bool,
+        options: &Options,
     ) -> Engine<'t> {
         let ranks = table.bases.len() - 1;
         let count = table.len();
@@ -117,6 +119,7 @@ impl<'t> Engine<'t> {
             network,
             ways,
             slots,
+            element: options.element,
             events: BinaryHeap::with_capacity(4 * ranks),
             number: 0,
             now: 0.0,
@@ -130,7 +133,7 @@ impl<'t> Engine<'t> {
             engines: vec![Server { free: 0.0, last: NONE }; ranks],
             reduced: rustc_hash::FxHashMap::default(),
             end: vec![0.0; count],
-            begin: timeline.then(|| vec![0.0; count]),
+            begin: options.timeline.then(|| vec![0.0; count]),
             cause: vec![NONE; count],
             last: NONE,
             left: count,
@@ -254,7 +257,8 @@ impl<'t> Engine<'t> {
 
     /// Work on an operation's bytes, in turn with the rank's other work.
     fn work(&mut self, op: u32, byte_ns: f64) -> f64 {
-        let cost = self.table.bytes[op as usize] as f64 * byte_ns / 1000.0;
+        let bytes = u128::from(self.table.elements[op as usize]) * u128::from(self.element.held_bytes);
+        let cost = bytes as f64 * byte_ns / 1000.0;
         let server = &mut self.engines[self.ranks[op as usize] as usize];
         serve(server, &mut self.cause[op as usize], self.now, op, cost)
     }

@@ -112,7 +112,7 @@ impl Flows {
     }
 
     /// Adds a flow of `bytes` over `way`, whose slowest link gives `peak`. It moves from the next [`Flows::settle`] on.
-    pub(crate) fn add(&mut self, owner: u32, way: &[LinkId], peak: f64, bytes: u64, now: f64) {
+    pub(crate) fn add(&mut self, owner: u32, way: &[LinkId], peak: f64, bytes: u128, now: f64) {
         let units = (peak * UNITS_PER_BYTE).ceil() as u128;
         let id = self.free.pop().unwrap_or_else(|| {
             self.flows.push(Flow {

@@ -41,6 +41,6 @@ pub use drawing::{DrawError, drawing};
 pub use error::SimError;
 pub use path::{PathStep, by_line};
 pub use plot::{Curve, plot};
-pub use predict::{LinkUse, Options, Prediction, Simulator, predict};
+pub use predict::{Element, LinkUse, Options, Prediction, Simulator, predict};
 pub use stuck::BlockedStep;
 pub use trace::trace;

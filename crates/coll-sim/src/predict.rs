@@ -9,11 +9,31 @@ use crate::{SimError, stuck};
 use coll_plan::Plan;
 use coll_topo::Network;
 
+/// Bytes of an element: plans may hold and send it as another type than the caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// In the caller's buffers.
+    pub given_bytes: u64,
+    /// While it is copied and reduced.
+    pub held_bytes: u64,
+    /// In messages.
+    pub sent_bytes: u64,
+}
+
+impl Default for Element {
+    /// One byte, everywhere.
+    fn default() -> Element {
+        Element { given_bytes: 1, held_bytes: 1, sent_bytes: 1 }
+    }
+}
+
 /// What a run is to be like.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Size of the buffer that `--bytes` sizes, on each rank.
     pub bytes: u64,
+    /// What it is made of; bytes that make no whole element are left out.
+    pub element: Element,
     /// The device of each rank; devices in the network's order if there is none.
     pub order: Option<Vec<u32>>,
     /// Messages of a connection that may be under way or lie with the receiver before their receives are there; the plan's
@@ -91,10 +111,11 @@ impl<'p> Simulator<'p> {
     /// A size that the contract does not take, devices without a way between them, a plan that is stuck.
     pub fn run(&self, options: &Options) -> Result<Prediction, SimError> {
         let parts = Parts::new(&self.plans)?;
-        let table = Table::new(&parts, options.bytes, options.stream)?;
+        let elements = options.bytes / options.element.given_bytes.max(1);
+        let table = Table::new(&parts, elements, options.stream)?;
         let ways = Ways::new(&table, self.network, self.devices.clone())?;
         let slots = options.slots.unwrap_or(parts.lead().slots);
-        let mut engine = Engine::new(&table, self.network, &ways, slots, options.timeline);
+        let mut engine = Engine::new(&table, self.network, &ways, slots, options);
         if !engine.run() {
             return Err(SimError::Stuck(stuck::blocked(&parts, &table, &engine)));
         }
@@ -106,10 +127,10 @@ impl<'p> Simulator<'p> {
         });
         Ok(Prediction {
             time_us,
-            bound: self.limits.at(options.bytes),
+            bound: self.limits.at(elements, options.element.sent_bytes),
             messages: engine.messages,
             peers_max: peers_max(&table, parts.world()),
-            scratch_max_bytes: table.scratch_max_bytes,
+            scratch_max_bytes: table.scratch_max.saturating_mul(options.element.held_bytes),
             path: path::critical(&parts, &table, &engine),
             links: links.collect(),
             timeline: timeline(&table, &engine),

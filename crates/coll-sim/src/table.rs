@@ -64,7 +64,8 @@ pub(crate) struct Table {
     /// Where each rank's operations begin, and the end of all.
     pub(crate) bases: Vec<u32>,
     pub(crate) kinds: Vec<Kind>,
-    pub(crate) bytes: Vec<u64>,
+    /// Elements that each moves.
+    pub(crate) elements: Vec<u64>,
     /// The other end of a message.
     pub(crate) partners: Vec<u32>,
     /// For messages: the connection, and the place of the message on it.
@@ -79,8 +80,8 @@ pub(crate) struct Table {
     next: Vec<u32>,
     /// Connections in the order in which they first appear.
     pub(crate) connections: Vec<Connection>,
-    /// Scratch of the rank that has most.
-    pub(crate) scratch_max_bytes: u64,
+    /// Scratch of the rank that has most, in elements.
+    pub(crate) scratch_max: u64,
 }
 
 /// One way of one channel between two ranks.
@@ -93,9 +94,9 @@ pub(crate) struct Connection {
 }
 
 impl Table {
-    /// The table for a size of the sized buffer. With `stream`, a send may follow a receive byte by byte where the plan says
+    /// The table for so many elements of the sized buffer. With `stream`, a send may follow a receive byte by byte where the plan says
     /// so; without, it waits for the receive's end.
-    pub(crate) fn new(parts: &Parts, bytes: u64, stream: bool) -> Result<Table, SimError> {
+    pub(crate) fn new(parts: &Parts, elements: u64, stream: bool) -> Result<Table, SimError> {
         let count: usize = (0..parts.world()).map(|rank| parts.part(rank).ops.len()).sum();
         if count >= NONE as usize {
             return Err(SimError::TooManyOps { found: count as u64 });
@@ -103,7 +104,7 @@ impl Table {
         let mut table = Table {
             bases: vec![0],
             kinds: Vec::with_capacity(count),
-            bytes: Vec::with_capacity(count),
+            elements: Vec::with_capacity(count),
             partners: vec![NONE; count],
             places: vec![(NONE, NONE); count],
             missing: vec![0; count],
@@ -112,17 +113,17 @@ impl Table {
             starts: vec![0; count + 1],
             next: Vec::new(),
             connections: Vec::new(),
-            scratch_max_bytes: 0,
+            scratch_max: 0,
         };
         let mut known: FxHashMap<(u32, u32, u32), u32> = FxHashMap::default();
         let mut sizes = Sizes::default();
         for &(plan, part) in &parts.0 {
-            sizes.fill(plan, bytes)?;
-            table.scratch_max_bytes = table.scratch_max_bytes.max(sizes.scratch(plan, part));
+            sizes.fill(plan, elements)?;
+            table.scratch_max = table.scratch_max.max(sizes.scratch(plan, part));
             for op in &part.ops {
                 let id = table.kinds.len() as u32;
                 table.kinds.push(kind(op.action));
-                table.bytes.push(sizes.of(plan, part.regions(moved(op))));
+                table.elements.push(sizes.of(plan, part.regions(moved(op))));
                 let ends = match op.action {
                     Action::Send { peer, channel } => Some((part.rank, peer, channel)),
                     Action::Recv { peer, channel } | Action::RecvReduce { peer, channel, .. } => {
@@ -246,7 +247,7 @@ fn kind(action: Action) -> Kind {
     }
 }
 
-/// Bytes of blocks by class, for the plan that was filled in last.
+/// Elements of blocks by class, for the plan that was filled in last.
 #[derive(Default)]
 struct Sizes {
     counts: Vec<u64>,
@@ -254,13 +255,13 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn fill(&mut self, plan: &Plan, bytes: u64) -> Result<(), SimError> {
+    fn fill(&mut self, plan: &Plan, elements: u64) -> Result<(), SimError> {
         // A whole plan's serve all of its ranks.
         if self.filled && plan.is_whole() {
             return Ok(());
         }
-        let bytes = if plan.contract.buffers.is_empty() { 0 } else { bytes };
-        self.counts = plan.contract.counts(bytes).map_err(SimError::Bytes)?;
+        let elements = if plan.contract.buffers.is_empty() { 0 } else { elements };
+        self.counts = plan.contract.counts(elements).map_err(SimError::Bytes)?;
         self.filled = true;
         Ok(())
     }

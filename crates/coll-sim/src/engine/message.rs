@@ -72,12 +72,12 @@ impl Engine<'_> {
         if self.table.followers.contains_key(&receive) {
             self.push(self.now + way.latency_us, Event::Head(receive));
         }
-        let bytes = self.table.bytes[send as usize];
+        let bytes = u128::from(self.table.elements[send as usize]) * u128::from(self.element.sent_bytes);
         if bytes == 0 {
             return self.drained(send);
         }
         let links = self.ways.links(way);
-        links.iter().for_each(|&link| self.carried[link as usize] += u128::from(bytes));
+        links.iter().for_each(|&link| self.carried[link as usize] += bytes);
         self.flows.add(send, links, way.bytes_per_us, bytes, self.now);
     }
 

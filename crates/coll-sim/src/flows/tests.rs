@@ -22,7 +22,7 @@ fn flows(bandwidths: &[f64]) -> Flows {
 
 fn add(flows: &mut Flows, bandwidths: &[f64], owner: u32, way: &[LinkId], bytes: u64, now: f64) {
     let peak = way.iter().map(|&link| bandwidths[link as usize]).fold(f64::INFINITY, f64::min);
-    flows.add(owner, way, peak, bytes, now);
+    flows.add(owner, way, peak, u128::from(bytes), now);
 }
 
 /// Runs all flows to their ends: `(owner, when)`, in order.

@@ -3,6 +3,7 @@
 use super::{Choice, Format, Passes};
 use clap::{Args, ValueEnum};
 use coll::{Bytes, RankCounts};
+use coll_base::DType;
 use coll_sim::loggops::LogGops;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -28,6 +29,9 @@ pub(crate) struct Ground {
     /// The root
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub(crate) root: Option<u32>,
+    /// Element type: what a plan holds or sends as another counts as that
+    #[arg(long, value_name = "TYPE", default_value = "f32")]
+    pub(crate) dtype: DType,
     /// The device of each rank, by name or number: `0,2,1,3` [default: in the topology's order]
     #[arg(long, value_name = "DEVICES")]
     pub(crate) place: Option<String>,

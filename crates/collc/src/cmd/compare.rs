@@ -65,6 +65,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         // What is compared runs on as many ranks.
         ranks = Some(planned.ranks());
         let options = Options {
+            element: planned.element(args.ground.dtype),
             order: place.order.clone(),
             slots: args.ground.slots,
             stream: args.ground.stream,

@@ -42,6 +42,7 @@ fn flow(args: &SimArgs) -> Result<ExitCode, Failure> {
         .map_err(|error| failure(&error))?;
     let options = Options {
         bytes,
+        element: planned.element(args.ground.dtype),
         order: place.order.clone(),
         slots: args.ground.slots,
         stream: args.ground.stream,

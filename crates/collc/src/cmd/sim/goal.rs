@@ -60,6 +60,8 @@ fn refuse_what_is_for_plans(args: &SimArgs) -> Result<(), Failure> {
         ("--skip", !ground.passes.skip.is_empty()),
         ("--lanes", ground.passes.lanes.is_some()),
         ("--slices", ground.passes.slices.is_some()),
+        ("--accumulate", ground.passes.accumulate.is_some()),
+        ("--wire", ground.passes.wire.is_some()),
         ("--bytes", args.bytes.is_some()),
         ("--trace", args.trace.is_some()),
         ("--schedule", args.choice.schedule.is_some()),

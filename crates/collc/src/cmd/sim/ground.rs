@@ -1,10 +1,10 @@
 //! The network, and where ranks stand on it.
 
 use crate::args::Ground;
+use crate::cmd::topo;
 use crate::failure::Failure;
 use crate::{output, render};
 use coll_topo::Network;
-use std::path::Path;
 
 /// A network, with ranks on it.
 pub(crate) struct Place {
@@ -44,14 +44,7 @@ impl Place {
 
 /// A topology file of any kind, or what a generator makes.
 fn network(text: &str) -> Result<Network, Failure> {
-    let content = match coll_topo::is_generator(text) {
-        true => text.to_string(),
-        false => coll::read_text(Path::new(text)).map_err(|error| {
-            let names = coll_topo::GENERATORS.map(|(name, ..)| name).join(", ");
-            Failure::unusable(error.to_string()).help(format!("or name a generator: {names}"))
-        })?,
-    };
-    let loaded = coll_topo::load(text, &content);
+    let loaded = topo::load(text)?;
     output::complain_raw(&render::render(&loaded.sources, &loaded.diagnostics, output::colours()));
     match &loaded.topology {
         Some(topology) => Ok(topology.network()),

@@ -5,8 +5,9 @@ use crate::cmd::{compile, target};
 use crate::failure::Failure;
 use crate::{output, render};
 use coll::{Bundle, Instance, Outcome, Source};
-use coll_base::SourceMap;
+use coll_base::{DType, SourceMap};
 use coll_plan::Plan;
+use coll_sim::Element;
 use std::path::Path;
 
 /// The largest plan file that is read.
@@ -60,6 +61,24 @@ impl Planned {
     /// The schedule's full name.
     pub(crate) fn name(&self) -> &str {
         &self.plans[0].name
+    }
+
+    /// What an element of a type is while it is reduced, and in messages.
+    pub(crate) fn element(&self, dtype: DType) -> Element {
+        let plan = &self.plans[0];
+        let is_float = |dtype: DType| dtype.is_float() || dtype.is_complex();
+        let held = match plan.accumulate {
+            Some(wide) if plan.reduces && dtype.is_narrow_float() => wide,
+            _ => dtype,
+        };
+        let parts = held.size_bytes() / held.part().size_bytes();
+        let sent_bytes = match plan.wire {
+            Some(wire) if is_float(held) && wire.size_bytes() < held.part().size_bytes() => {
+                parts * wire.size_bytes()
+            }
+            _ => held.size_bytes(),
+        };
+        Element { given_bytes: dtype.size_bytes(), held_bytes: held.size_bytes(), sent_bytes }
     }
 
     /// How many ranks it is for.
@@ -145,6 +164,8 @@ fn refuse_compiling(target: &str, ground: &Ground, choice: &Choice) -> Result<()
         ("--skip", !passes.skip.is_empty()),
         ("--lanes", passes.lanes.is_some()),
         ("--slices", passes.slices.is_some()),
+        ("--accumulate", passes.accumulate.is_some()),
+        ("--wire", passes.wire.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
