@@ -127,3 +127,29 @@ fn every_byte_is_carried_whatever_comes_and_goes() {
     assert!(last >= busiest * (1.0 - 1e-12), "{last} is before the busiest link could be done, at {busiest}");
     assert!(last <= busiest * 1.5, "{last} leaves the busiest link, done at {busiest}, idle for long");
 }
+
+#[test]
+fn rates_of_many_that_come_one_by_one_are_near_and_all_end() {
+    let bandwidths = [1000.0];
+    let mut all = flows(&bandwidths);
+    let (count, mut come, mut ended, mut last) = (900u32, 0u32, 0u32, 0.0_f64);
+    let mut ends: Vec<End> = Vec::new();
+    while ended < count {
+        ends.sort_by(|a, b| b.at.total_cmp(&a.at).then(b.flow.cmp(&a.flow)));
+        let comes_at = f64::from(come) * 0.5;
+        let comes_first = come < count && ends.last().is_none_or(|end| comes_at < end.at);
+        if comes_first {
+            add(&mut all, &bandwidths, come, &[0], 1000, comes_at);
+            come += 1;
+            all.settle(comes_at, &mut ends);
+        } else {
+            let next = ends.pop().expect("what has come will end");
+            if all.end(next.flow, next.version).is_some() {
+                (ended, last) = (ended + 1, next.at);
+                all.settle(next.at, &mut ends);
+            }
+        }
+    }
+    // 900,000 bytes; a link that is busy all the time takes 900 µs.
+    assert!((last - 900.0).abs() < 0.05 * 900.0, "{last}");
+}

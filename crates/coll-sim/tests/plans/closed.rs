@@ -161,7 +161,7 @@ fn digits(n: u32, base: u32) -> f64 {
     let count = |mut v: u32| {
         let mut found = 0;
         while v > 0 {
-            found += u32::from(v % base != 0);
+            found += u32::from(!v.is_multiple_of(base));
             v /= base;
         }
         found
