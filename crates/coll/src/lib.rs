@@ -33,7 +33,7 @@ pub use comm::{
     AbortHandle, Buffer, Builder, CommError, Communicator, Custom, Element, Failure, Group, Memory, Op,
     Pending, Prepared, Recorded, Request, Via, View, ViewMut,
 };
-pub use one_rank::{RankOutcome, RankPlanned, compile_rank};
+pub use one_rank::{RankOutcome, RankPlanned, compile_rank, compile_slices};
 pub use plans::{PlanError, ReadPlan, is_plan, proof_hash, read_plan, read_plan_text};
 pub(crate) use prove::Draft;
 pub use prove::{Outcome, Proved, prove};

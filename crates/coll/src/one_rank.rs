@@ -80,6 +80,33 @@ pub fn compile_rank(
     }
 }
 
+/// Compiles every rank's part of a schedule by itself, where that can be done and the whole is too large to be written
+/// down; each has been proved on small rank counts alone. None where the short way ends nowhere.
+pub fn compile_slices(
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+    options: &Options,
+) -> Option<Vec<Plan>> {
+    if instance.ranks <= REFERENCE_RANKS_MAX {
+        return None;
+    }
+    let trust = trust(source, schedule, instance, options)?;
+    let decided = decided(source, schedule, instance, options)?.options;
+    let mut plans = Vec::with_capacity(instance.ranks as usize);
+    for rank in 0..instance.ranks {
+        let (plan, _) = alone_as(source, schedule, instance, rank, &decided).ok()??;
+        plans.push(Plan { claims: trust.claims, reduces: trust.reduces || plan.reduces, ..plan });
+    }
+    let origin = origin(source, plans.first()?, options);
+    let proof = Proof::Reference(Reference::new(&origin, trust.counts));
+    for plan in &mut plans {
+        plan.proof = Some(proof.clone());
+        plan.origin = Some(origin.clone());
+    }
+    Some(plans)
+}
+
 /// What the short way rests on.
 struct Trust {
     /// Rank counts and roots on which it yielded the slices of the proved whole; not empty.
@@ -109,11 +136,24 @@ fn alone(
     rank: u32,
     options: &Options,
 ) -> Result<Option<(Plan, Vec<Diagnostic>)>, Refusal> {
+    match decided(source, schedule, instance, options) {
+        Some(decided) => alone_as(source, schedule, instance, rank, &decided.options),
+        None => Ok(None),
+    }
+}
+
+/// The short way, with nothing left to be weighed.
+fn alone_as(
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+    rank: u32,
+    decided: &Options,
+) -> Result<Option<(Plan, Vec<Diagnostic>)>, Refusal> {
     let Some(instantiated) = source.module.instantiate_rank(schedule, instance, rank)? else {
         return Ok(None);
     };
-    let Some(decided) = decided(source, schedule, instance, options) else { return Ok(None) };
-    match coll_compile::compile_rank(&instantiated.program, &source.map, &decided.options, rank) {
+    match coll_compile::compile_rank(&instantiated.program, &source.map, decided, rank) {
         Ok(Some(plan)) if coll_plan::verify(&plan).is_ok() => Ok(Some((plan, instantiated.warnings))),
         _ => Ok(None),
     }

@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 mod bench;
+mod sim;
 mod topo;
 mod tune;
 
@@ -10,6 +11,7 @@ use coll_base::DType;
 use std::path::PathBuf;
 
 pub(crate) use bench::{BenchArgs, BenchFormat, BenchMemory, Through};
+pub(crate) use sim::{CompareArgs, Ground, Model, SimArgs};
 pub(crate) use topo::{
     TopoArgs, TopoCheckArgs, TopoCommand, TopoDrawArgs, TopoImportArgs, TopoProbeArgs, TopoText,
 };
@@ -55,6 +57,10 @@ pub(crate) enum Command {
     Tune(TuneArgs),
     /// Look at, check, import, draw and measure topologies
     Topo(TopoArgs),
+    /// Predict what a schedule, a plan or a GOAL file takes on a topology
+    Sim(SimArgs),
+    /// Compare schedules on a topology over a range of sizes
+    Compare(CompareArgs),
     /// One rank of `run`, started by it
     #[command(hide = true, name = "__rank")]
     Rank,
@@ -142,6 +148,8 @@ pub(crate) enum Emit {
     Json,
     /// The program's dependence graph for Graphviz
     Dot,
+    /// The plan as a picture: ranks, steps, messages
+    Svg,
 }
 
 #[derive(Args)]

@@ -3,12 +3,14 @@
 pub(crate) mod bench;
 pub(crate) mod check;
 mod choice;
+pub(crate) mod compare;
 pub(crate) mod compile;
 pub(crate) mod explain;
 pub(crate) mod explain_choice;
 pub(crate) mod fmt;
 pub(crate) mod list;
 pub(crate) mod run;
+pub(crate) mod sim;
 mod target;
 pub(crate) mod topo;
 pub(crate) mod tune;

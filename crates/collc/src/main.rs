@@ -29,6 +29,8 @@ fn main() -> ExitCode {
         Command::List(args) => cmd::list::run(&args),
         Command::Explain(args) => cmd::explain::run(&args),
         Command::ExplainChoice(args) => cmd::explain_choice::run(&args),
+        Command::Sim(args) => cmd::sim::run(&args),
+        Command::Compare(args) => cmd::compare::run(&args),
         Command::Rank => cmd::run::rank(),
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Tune(args) => cmd::tune::run(&args),

@@ -46,9 +46,9 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     }
     let instance = Instance { ranks, root, params: args.choice.define.clone() };
     match (args.emit, args.rank) {
-        (Some(Emit::Program | Emit::Graph | Emit::Dot), Some(rank)) => Err(Failure::unusable(format!(
-            "`--rank {rank}` goes with a plan, and not with the program of all ranks"
-        ))
+        (Some(Emit::Program | Emit::Graph | Emit::Dot | Emit::Svg), Some(rank)) => Err(Failure::unusable(
+            format!("`--rank {rank}` goes with one rank's part of a plan, and not with what shows all ranks"),
+        )
         .help("leave `--rank` out, or print the slice with `--emit plan`")),
         (_, Some(rank)) => slice(args, &source, schedule, (&instance, rank), &options),
         (Some(Emit::Program | Emit::Graph | Emit::Dot), None) => {
@@ -95,11 +95,21 @@ pub(crate) fn proved(
     instance: &Instance,
     options: &Options,
 ) -> Result<Box<Proved>, Failure> {
+    settled(source, schedule, instance, coll::prove(source, schedule, instance, options))
+}
+
+/// The proved plan, or what kept it from being that; what is wrong is shown.
+pub(crate) fn settled(
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+    outcome: Outcome,
+) -> Result<Box<Proved>, Failure> {
     let name = || {
         let info = &source.schedules()[schedule];
         format!("{}.{}", info.collective, info.name)
     };
-    match coll::prove(source, schedule, instance, options) {
+    match outcome {
         Outcome::Right(proved) => {
             target::show(source, &proved.warnings);
             Ok(proved)
@@ -126,6 +136,7 @@ fn plan(
     let text = match args.emit {
         Some(Emit::Plan) => coll_plan::to_text(plan),
         Some(Emit::Json) => coll_plan::to_json(plan),
+        Some(Emit::Svg) => coll_sim::drawing(plan).map_err(|error| Failure::unusable(error.to_string()))?,
         _ => {
             let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "plan"));
             write_file(&path, &coll_plan::to_bytes(plan))?;

@@ -1,0 +1,8 @@
+//! Plans of the library on networks: closed forms, what follows from a change of the network, and that every run ends.
+
+mod closed;
+mod ends;
+mod library;
+mod network;
+mod reports;
+mod responds;

@@ -1,0 +1,183 @@
+//! `collc compare`: schedules side by side on one topology, over a range of sizes, as a table and a plot.
+
+use crate::args::{Choice, CompareArgs, Format};
+use crate::cmd::sim::failure;
+use crate::cmd::sim::ground::Place;
+use crate::cmd::sim::planned::Planned;
+use crate::failure::Failure;
+use crate::output;
+use coll::Bytes;
+use coll_sim::{Comparison, Curve, Options, compare, plot};
+use coll_topo::Network;
+use serde::Serialize;
+use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Document {
+    topology: String,
+    ranks: u32,
+    schedules: Vec<Row>,
+    /// From which sizes on another schedule takes least.
+    crossovers: Vec<Crossover>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    schedule: String,
+    /// Messages on the longest chain.
+    steps: u32,
+    messages: u64,
+    /// Bytes that links of a kind carry at the largest size, the fastest kind first.
+    links: Vec<Class>,
+    times: Vec<Time>,
+}
+
+#[derive(Serialize)]
+struct Class {
+    class: String,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Time {
+    bytes: u64,
+    time_us: f64,
+    bound_us: f64,
+}
+
+#[derive(Serialize)]
+struct Crossover {
+    bytes: u64,
+    from: String,
+    to: String,
+}
+
+/// Compares all targets.
+pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let place = Place::new(&args.ground)?;
+    let choice = Choice { schedule: None, define: Vec::new() };
+    let mut found: Vec<Comparison> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut ranks = place.ranks;
+    for target in &args.targets {
+        let default = place.default_ranks();
+        let planned = Planned::new(target, &args.ground, &choice, ranks, default)?;
+        // What is compared runs on as many ranks.
+        ranks = Some(planned.ranks());
+        let options = Options {
+            element: planned.element(args.ground.dtype),
+            order: place.order.clone(),
+            slots: args.ground.slots,
+            stream: args.ground.stream,
+            ..Options::default()
+        };
+        let plans: Vec<_> = planned.plans.iter().collect();
+        let comparison =
+            compare(&plans, &place.network, &options, &args.sizes.0).map_err(|error| failure(&error))?;
+        // Two of one name are told apart by their files.
+        let name = planned.name().to_string();
+        names.push(if names.contains(&name) { format!("{name} ({target})") } else { name });
+        found.push(comparison);
+    }
+    let document = document(&place.network, ranks.unwrap_or(0), &names, &found);
+    if let Some(path) = &args.output {
+        output::write_file(path, picture(&document).as_bytes())?;
+    }
+    match args.format {
+        Format::Text => output::print(&text(&document))?,
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&document).expect("invariant: a document is plain data");
+            output::print(&(json + "\n"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn document(network: &Network, ranks: u32, names: &[String], found: &[Comparison]) -> Document {
+    let row = |(name, comparison): (&String, &Comparison)| Row {
+        schedule: name.clone(),
+        steps: comparison.steps,
+        messages: comparison.messages,
+        links: comparison
+            .classes
+            .iter()
+            .map(|(class, bytes)| Class {
+                class: class.clone(),
+                bytes: u64::try_from(*bytes).unwrap_or(u64::MAX),
+            })
+            .collect(),
+        times: comparison
+            .times
+            .iter()
+            .map(|time| Time { bytes: time.bytes, time_us: time.time_us, bound_us: time.bound_us })
+            .collect(),
+    };
+    let crossovers = coll_sim::crossovers(found).into_iter().map(|(bytes, from, to)| Crossover {
+        bytes,
+        from: names[from].clone(),
+        to: names[to].clone(),
+    });
+    Document {
+        topology: network.name.clone(),
+        ranks,
+        schedules: names.iter().zip(found).map(row).collect(),
+        crossovers: crossovers.collect(),
+    }
+}
+
+fn picture(document: &Document) -> String {
+    let curve = |row: &Row| Curve {
+        name: row.schedule.clone(),
+        points: row.times.iter().map(|time| (time.bytes, time.time_us)).collect(),
+    };
+    let mut curves: Vec<Curve> = document.schedules.iter().map(curve).collect();
+    if let Some(first) = document.schedules.first() {
+        let points = first.times.iter().map(|time| (time.bytes, time.bound_us)).collect();
+        curves.push(Curve { name: "no schedule takes less".into(), points });
+    }
+    plot(&format!("{} ranks of {}", document.ranks, document.topology), &curves)
+}
+
+fn text(document: &Document) -> String {
+    let Document { topology, ranks, schedules, crossovers } = document;
+    let mut text = format!("{ranks} ranks of {topology}\n\n");
+    let width = schedules.iter().map(|row| row.schedule.chars().count()).max().unwrap_or(0).max(12);
+    text += &format!(
+        "{:width$}  {:>6}  {:>9}  bytes by links at the largest size\n",
+        "schedule", "steps", "messages"
+    );
+    for row in schedules {
+        let links: Vec<String> = row.links.iter().map(|c| format!("{} on {}", c.bytes, c.class)).collect();
+        text += &format!(
+            "{:width$}  {:>6}  {:>9}  {}\n",
+            row.schedule,
+            row.steps,
+            row.messages,
+            links.join(", ")
+        );
+    }
+    text += &format!("\n{:>12}", "size");
+    schedules
+        .iter()
+        .for_each(|row| text += &format!("  {:>w$}", row.schedule, w = row.schedule.chars().count().max(12)));
+    text += &format!("  {:>12}  µs\n", "bound");
+    let sizes = schedules.first().map_or(0, |row| row.times.len());
+    for at in 0..sizes {
+        let least = schedules.iter().map(|row| row.times[at].time_us).fold(f64::INFINITY, f64::min);
+        text += &format!("{:>12}", Bytes(schedules[0].times[at].bytes).to_string());
+        for row in schedules {
+            let time = row.times[at].time_us;
+            let mark = if time <= least { "*" } else { "" };
+            text +=
+                &format!("  {:>w$}", format!("{mark}{time:.2}"), w = row.schedule.chars().count().max(12));
+        }
+        text += &format!("  {:>12.2}\n", schedules[0].times[at].bound_us);
+    }
+    for Crossover { bytes, from, to } in crossovers {
+        text += &format!("\nfrom about {} on {to} takes less than {from}", Bytes(*bytes));
+    }
+    if crossovers.is_empty() && schedules.len() > 1 {
+        text += "\none is the fastest at all of these sizes";
+    }
+    text + "\n"
+}
