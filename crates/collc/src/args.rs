@@ -2,6 +2,7 @@
 
 mod bench;
 mod topo;
+mod interop;
 mod tune;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -13,6 +14,7 @@ pub(crate) use bench::{BenchArgs, BenchFormat, BenchMemory, Through};
 pub(crate) use topo::{
     TopoArgs, TopoCheckArgs, TopoCommand, TopoDrawArgs, TopoImportArgs, TopoProbeArgs, TopoText,
 };
+pub(crate) use interop::{ExportArgs, ExportForm, ImportArgs};
 pub(crate) use tune::TuneArgs;
 
 const EXIT_CODES: &str = "Exit codes: 0 all is well; 1 what was checked is wrong, or a run failed or gave wrong elements; \
@@ -41,6 +43,10 @@ pub(crate) enum Command {
     Compile(CompileArgs),
     /// Run a schedule, a plan or an operation on real processes and verify every element
     Run(RunArgs),
+    /// Make a proved plan of a schedule of another tool
+    Import(ImportArgs),
+    /// Write a proved plan in the form of another tool
+    Export(ExportArgs),
     /// Format schedule files
     Fmt(FmtArgs),
     /// List the library's schedules with their costs
