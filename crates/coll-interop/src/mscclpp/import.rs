@@ -364,13 +364,15 @@ impl<'a> Paper<'a> {
         true
     }
 
-    /// The cells of a side, those that the thread block's part covers.
+    /// The cells of a side, those that the thread block's part covers. Thread blocks of a group take turns through the data,
+    /// so that each has its share of every chunk.
     fn cells(&self, rank: u32, op: &Op, side: &Side) -> Vec<CellId> {
         let on = side.peer.map_or(rank, |(peer, _)| peer);
         let first = self.layout.cell(on, side.buffer, side.index * self.parts);
-        let all = side.size * self.parts;
         let (part, of) = op.part;
-        (first + part * all / of..first + (part + 1) * all / of).collect()
+        let share = self.parts / of;
+        let starts = (0..side.size).map(|chunk| first + chunk * self.parts + part * share);
+        starts.flat_map(|start| start..start + share).collect()
     }
 
     /// What an operation waits for whose sources are packets; none if some have not come.
