@@ -1,4 +1,5 @@
-//! What only the whole algorithm tells: connections, dependencies, and that sends and receives match.
+//! What only the whole algorithm tells: connections, dependencies, and, once its chunks are known to be in bounds, that
+//! sends and receives match.
 
 use super::model::{Algorithm, Block, Gpu, Step};
 use crate::codes::{CONNECTION, DEPENDENCY, UNMATCHED};
@@ -18,9 +19,6 @@ pub(super) fn check(algorithm: &Algorithm) -> Result<(), Vec<Diagnostic>> {
                 told.extend(dependency(gpu, (rank, id, number), step));
             }
         }
-    }
-    if told.is_empty() {
-        told = connections(algorithm);
     }
     told.truncate(TOLD_MAX);
     if told.is_empty() { Ok(()) } else { Err(told) }
@@ -97,7 +95,7 @@ struct End<'a> {
 type Connection = (u32, u32, u32);
 
 /// Each connection has one thread block at each end; the nth send meets the nth receive, of the same count.
-fn connections(algorithm: &Algorithm) -> Vec<Diagnostic> {
+pub(super) fn connections(algorithm: &Algorithm) -> Vec<Diagnostic> {
     let (mut senders, mut receivers) = (BTreeMap::new(), BTreeMap::new());
     let mut told = Vec::new();
     for (rank, gpu) in (0..).zip(&algorithm.gpus) {

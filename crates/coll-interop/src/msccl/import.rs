@@ -5,6 +5,7 @@
 //!
 //! One tile stands for all: tiles of one chunk touch bytes of their own, so what is right for one is right for each.
 
+use super::check::connections;
 use super::model::{Algorithm, Step};
 use super::order::{StepRef, order};
 use super::places::layout;
@@ -57,6 +58,10 @@ impl Algorithm {
             None => (without_promise(&self.collective, &self.declared()), None),
         };
         let mut layout = layout(self, known, &contract)?;
+        let unmatched = connections(self);
+        if !unmatched.is_empty() {
+            return Err(unmatched);
+        }
         let order = order(self)?;
         let title = |contract: &Contract| Title {
             name: format!("{}.{}", contract.collective, word(&self.name)),
