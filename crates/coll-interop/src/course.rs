@@ -95,11 +95,7 @@ impl Course<'_> {
         let slots = self.plan.slots;
         let state = self.links.entry(link).or_default();
         let asks = state.asks.take();
-        if slots == 0 && asks.is_none() || state.under_way > slots {
-            state.offers = Some(lane);
-            return false;
-        }
-        if slots > 0 && state.under_way == slots && asks.is_none() {
+        if asks.is_none() && state.under_way >= slots {
             state.offers = Some(lane);
             return false;
         }

@@ -148,7 +148,8 @@ mod tests {
     fn forms_are_known_by_how_they_begin() {
         assert_eq!(Form::of(b"\r\n<!-- a comment -->\n<algo>"), Some(Form::MscclXml));
         assert_eq!(Form::of(b"{ \"name\": \"x\", \"gpus\": []}"), Some(Form::MscclppJson));
-        for other in [&b""[..], b"plan 2", b"{\"format\": \"collc plan\", \"gpus\": 1}", b"schedule a: b {}"] {
+        for other in [&b""[..], b"plan 2", b"{\"format\": \"collc plan\", \"gpus\": 1}", b"schedule a: b {}"]
+        {
             assert_eq!(Form::of(other), None);
         }
     }

@@ -25,8 +25,7 @@ pub(crate) type Read<T> = Result<T, Box<Diagnostic>>;
 /// Reads a whole text.
 pub(crate) fn parse(file: FileId, text: &str) -> Read<Json<'_>> {
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
-        let before: usize =
-            text.split_inclusive('\n').take(error.line().max(1) - 1).map(str::len).sum();
+        let before: usize = text.split_inclusive('\n').take(error.line().max(1) - 1).map(str::len).sum();
         let mut start = (before + error.column().max(1) - 1).min(text.len());
         while !text.is_char_boundary(start) {
             start -= 1;
@@ -149,7 +148,9 @@ impl<'t> Json<'t> {
     pub(crate) fn need(&self, name: &str) -> Read<&Json<'t>> {
         self.get(name).ok_or_else(|| {
             let members = match &self.what {
-                What::Object(members) => members.iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+                What::Object(members) => {
+                    members.iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+                }
                 _ => "no object".into(),
             };
             let told = Diagnostic::new(MISSING, self.span(), format!("there is no `{name}` in this object"))

@@ -161,9 +161,6 @@ pub(crate) fn without_promise(collective: &str, declared: &[[u32; 3]]) -> Contra
         ensures: Vec::new(),
         values: Vec::new(),
         after: Vec::new(),
-        classes: Classes {
-            count: 1,
-            table: vec![0; (input + output) as usize * declared.len()],
-        },
+        classes: Classes { count: 1, table: vec![0; (input + output) as usize * declared.len()] },
     }
 }

@@ -48,13 +48,8 @@ mod tests {
 
     #[test]
     fn each_limit_is_named() {
-        let limits = Limits {
-            in_place: true,
-            out_of_place: false,
-            min_bytes: 64,
-            max_bytes: Some(1024),
-            chunks: 8,
-        };
+        let limits =
+            Limits { in_place: true, out_of_place: false, min_bytes: 64, max_bytes: Some(1024), chunks: 8 };
         assert_eq!(limits.exclude(64, 4, true), [""; 0]);
         assert_eq!(
             limits.exclude(3, 4, false),

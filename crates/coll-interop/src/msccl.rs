@@ -19,10 +19,8 @@ mod places;
 mod read;
 mod write;
 
-
 pub use model::Algorithm;
 pub use write::{WriteOptions, Written, write};
-
 
 use coll_base::{Diagnostic, FileId};
 

@@ -5,7 +5,12 @@ use coll_base::Diagnostic;
 use coll_plan::Plan;
 
 /// A refusal: which plan, which form, and what of it.
-pub(crate) fn refusal(plan: &Plan, form: &str, expected: impl Into<String>, found: impl Into<String>) -> Box<Diagnostic> {
+pub(crate) fn refusal(
+    plan: &Plan,
+    form: &str,
+    expected: impl Into<String>,
+    found: impl Into<String>,
+) -> Box<Diagnostic> {
     let message = format!("{form} cannot say {}", plan.name);
     Box::new(
         Diagnostic::unplaced(INEXPRESSIBLE, message)
@@ -19,6 +24,8 @@ pub(crate) fn refusal(plan: &Plan, form: &str, expected: impl Into<String>, foun
 pub(crate) fn whole(plan: &Plan, form: &str) -> Result<(), Box<Diagnostic>> {
     match plan.contract.only {
         None => Ok(()),
-        Some(rank) => Err(refusal(plan, form, "the parts of all ranks", format!("that of rank {rank} alone"))),
+        Some(rank) => {
+            Err(refusal(plan, form, "the parts of all ranks", format!("that of rank {rank} alone")))
+        }
     }
 }

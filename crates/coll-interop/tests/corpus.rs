@@ -68,7 +68,8 @@ fn mscclpp_plans_are_proved_unless_they_use_switches() {
     for folder in ["", "executor-tests/", "dsl-generated/"] {
         let entries = std::fs::read_dir(corpus(&format!("mscclpp-json/{folder}"))).expect("it can be listed");
         let files = entries.map(|entry| entry.expect("it can be listed").file_name());
-        let files = files.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.ends_with(".gz"));
+        let files =
+            files.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.ends_with(".gz"));
         names.extend(files.map(|name| format!("mscclpp-json/{folder}{name}")));
     }
     names.sort();

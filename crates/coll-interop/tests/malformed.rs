@@ -68,9 +68,12 @@ fn attributes(text: &str) -> Vec<(usize, String, String)> {
     let mut all = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for (line, content) in text.lines().enumerate() {
-        let Some(tag) = content.trim().strip_prefix('<').and_then(|rest| rest.split(' ').next()) else { continue };
+        let Some(tag) = content.trim().strip_prefix('<').and_then(|rest| rest.split(' ').next()) else {
+            continue;
+        };
         // The step that receives and depends on nothing says nothing of dependencies: take the one that does, too.
-        let key = if content.contains("depid=\"0\"") { "step that waits".to_string() } else { tag.to_string() };
+        let key =
+            if content.contains("depid=\"0\"") { "step that waits".to_string() } else { tag.to_string() };
         if tag.starts_with('/') || !seen.insert(key) {
             continue;
         }
@@ -182,7 +185,10 @@ fn what_only_the_whole_tells() {
         assert!(text.contains(from), "the good file lacks {from}");
         let found = told(&text.replacen(from, to, 1));
         let fits = |d: &&Diagnostic| d.code == *code && d.message.contains(words);
-        assert!(found.iter().any(|d| fits(&d)), "{from} -> {to}: expected {code} `{words}`, found {found:#?}");
+        assert!(
+            found.iter().any(|d| fits(&d)),
+            "{from} -> {to}: expected {code} `{words}`, found {found:#?}"
+        );
         let placed = found.iter().find(fits).expect("just found");
         let is_of_the_plan = code.0.starts_with("E06");
         assert!(placed.primary.is_some() || is_of_the_plan, "{placed:#?}");
@@ -205,7 +211,9 @@ fn how_a_file_is_written_down_does_not_matter() {
     for variant in variants {
         assert_eq!(told(&variant), [], "{variant}");
     }
-    for broken in ["", "<algo", "<algo/>", "<system/>", "<algo name=\"x\" name=\"y\"/>", &text[..text.len() - 9]] {
+    for broken in
+        ["", "<algo", "<algo/>", "<system/>", "<algo name=\"x\" name=\"y\"/>", &text[..text.len() - 9]]
+    {
         assert!(told_of(broken).iter().any(Diagnostic::is_error), "{broken}");
     }
 }

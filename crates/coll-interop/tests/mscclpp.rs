@@ -26,7 +26,6 @@ fn told(text: &str) -> Vec<Diagnostic> {
 fn each_fault_has_its_code_and_its_place() {
     let op = |at: &str| format!("/gpus/0/threadblocks/0/ops/{at}");
     let cases: Vec<(String, Option<Value>, Code)> = vec![
-        ("/gpus".into(), None, MISSING),
         ("/collective".into(), None, MISSING),
         ("/inplace".into(), None, MISSING),
         ("/inplace".into(), Some(1.into()), VALUE),

@@ -43,7 +43,9 @@ fn check(what: &str, plan: &Plan, sizes: &Sizes, graph: &Graph) {
     for (rank, nodes) in (0..).zip(graph) {
         for (node, _) in nodes {
             match *node {
-                Node::Send { peer, tag, bytes } => assert_eq!(sent.insert((rank, peer, tag), bytes), None, "{what}"),
+                Node::Send { peer, tag, bytes } => {
+                    assert_eq!(sent.insert((rank, peer, tag), bytes), None, "{what}")
+                }
                 Node::Receive { peer, tag, bytes } => {
                     assert_eq!(received.insert((peer, rank, tag), bytes), None, "{what}");
                 }
@@ -97,7 +99,12 @@ fn ends(what: &str, graph: &Graph) {
 fn read_goal(text: &str) -> Graph {
     let mut graph: Graph = Vec::new();
     let mut lines = text.lines();
-    let ranks: usize = lines.next().and_then(|line| line.strip_prefix("num_ranks ")).expect("a head").parse().expect("a number");
+    let ranks: usize = lines
+        .next()
+        .and_then(|line| line.strip_prefix("num_ranks "))
+        .expect("a head")
+        .parse()
+        .expect("a number");
     for line in lines.filter(|line| !line.is_empty() && *line != "}") {
         if let Some(rank) = line.strip_prefix("rank ") {
             assert_eq!(rank, format!("{} {{", graph.len()));
@@ -162,7 +169,8 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
         let field = match key & 7 {
             0 => Field::Number(varint(&mut bytes)),
             2 => {
-                let (one, rest) = bytes.split_at(varint(&mut bytes) as usize);
+                let size = varint(&mut bytes) as usize;
+                let (one, rest) = bytes.split_at(size);
                 bytes = rest;
                 Field::Bytes(one)
             }

@@ -43,7 +43,8 @@ fn peers(rank: usize, id: usize, block: &Block, step: &Step) -> Option<Diagnosti
         _ => return None,
     };
     let word = step.kind.word();
-    let message = format!("thread block {id} of gpu {rank} has a step `{word}` and no rank {to} which it {does}");
+    let message =
+        format!("thread block {id} of gpu {rank} has a step `{word}` and no rank {to} which it {does}");
     let told = Diagnostic::new(CONNECTION, step.span, message)
         .also(block.span, format!("its `{attribute}` is -1"))
         .expected(format!("a rank in `{attribute}` of the thread block"))
@@ -140,8 +141,13 @@ fn add<'a>(
     let (from, to, channel) = link;
     let (id, span) = (end.id, end.block);
     let known = ends.insert(link, end)?;
-    let (rank, peer) = if does == "sends" { (from, format!("to rank {to}")) } else { (to, format!("from rank {from}")) };
-    let message = format!("thread blocks {} and {id} of gpu {rank} both {} {peer} on channel {channel}", known.id, does.trim_end_matches('s'));
+    let (rank, peer) =
+        if does == "sends" { (from, format!("to rank {to}")) } else { (to, format!("from rank {from}")) };
+    let message = format!(
+        "thread blocks {} and {id} of gpu {rank} both {} {peer} on channel {channel}",
+        known.id,
+        does.trim_end_matches('s')
+    );
     let told = Diagnostic::new(CONNECTION, span, message)
         .also(known.block, "the first")
         .expected("one thread block at each end of a connection, as messages pair up by their order")
@@ -158,11 +164,14 @@ fn pair(
 ) -> Option<Diagnostic> {
     let (sends, receives) =
         (sender.map_or(&[][..], |end| &end.steps), receiver.map_or(&[][..], |end| &end.steps));
-    let ends = |told: Diagnostic| told.note(format!("the connection is from rank {from} to rank {to} on channel {channel}"));
+    let ends = |told: Diagnostic| {
+        told.note(format!("the connection is from rank {from} to rank {to} on channel {channel}"))
+    };
     for (nth, ((s, send), (r, receive))) in sends.iter().zip(receives).enumerate() {
         if send.count != receive.count {
             let (a, b) = (sender.map_or(0, |end| end.id), receiver.map_or(0, |end| end.id));
-            let message = format!("message {nth} from rank {from} to rank {to} on channel {channel} has two counts");
+            let message =
+                format!("message {nth} from rank {from} to rank {to} on channel {channel} has two counts");
             let told = Diagnostic::new(UNMATCHED, receive.span, message)
                 .also(send.span, format!("step {s} of thread block {a} of gpu {from} sends it"))
                 .label(format!("step {r} of thread block {b} of gpu {to} receives it"))

@@ -1,5 +1,5 @@
-//! From an algorithm to a plan. A thread block becomes a lane; its steps that send on what they receive get a second lane
-//! for these sends, which follow their receives byte by byte, as the runtimes' fused steps do: a fused step holds its
+//! From an algorithm to a plan. A thread block becomes a lane. If some of its steps send on what they receive, its sends get a
+//! second lane, where these follow their receives byte by byte, as the runtimes' fused steps do: a fused step holds its
 //! outgoing slot before it frees the incoming one. Dependencies become waits, a connection a channel. A `nop`'s
 //! dependency is that of the next step.
 //!
@@ -9,11 +9,11 @@ use super::check::connections;
 use super::model::{Algorithm, Step};
 use super::order::{StepRef, order};
 use super::places::layout;
+use crate::Imported;
+use crate::attempt::{Stop, attempt, word};
 use crate::codes::{ACCESS, NEVER_TAKEN, UNMARKED};
 use crate::collectives::{self, Known};
 use crate::layout::{Layout, without_promise};
-use crate::Imported;
-use crate::attempt::{Stop, attempt, word};
 use crate::weave::finish::Title;
 use crate::weave::{CellId, OpRef, Operand, Snag, Staged, Told, Weaver};
 use coll_base::{Diagnostic, SourceMap};
@@ -126,28 +126,40 @@ impl Algorithm {
         let why = match limits.max_bytes {
             _ if !limits.in_place && !limits.out_of_place => Some("`inplace` and `outofplace` are both 0"),
             Some(max) if max < limits.min_bytes => Some("`maxBytes` is less than `minBytes`"),
-            None => Some("`maxBytes` is 0 or not there, which RCCL takes for no limit and the classic MSCCL runtime for 0 bytes"),
+            None => Some(
+                "`maxBytes` is 0 or not there, which RCCL takes for no limit and the classic MSCCL runtime for 0 bytes",
+            ),
             Some(_) => None,
         };
         if let Some(why) = why {
-            let told = Diagnostic::new(NEVER_TAKEN, self.limits_span, format!("`{}` may never be taken", self.name))
-                .expected("`inplace`, `outofplace`, `minBytes` and `maxBytes` that leave some call")
-                .found(why)
-                .help("write the sizes that it is for; here it is taken for what is asked, whatever they say");
+            let told = Diagnostic::new(
+                NEVER_TAKEN,
+                self.limits_span,
+                format!("`{}` may never be taken", self.name),
+            )
+            .expected("`inplace`, `outofplace`, `minBytes` and `maxBytes` that leave some call")
+            .found(why)
+            .help("write the sizes that it is for; here it is taken for what is asked, whatever they say");
             warnings.push(told);
         }
         let unmarked = |gpu: &super::model::Gpu| {
             let steps = gpu.blocks.iter().flat_map(|block| &block.steps);
             let depends: BTreeSet<(u32, u32)> = steps.filter_map(|step| step.depends).collect();
             let step = |(block, number): (u32, u32)| &gpu.blocks[block as usize].steps[number as usize];
-            depends.into_iter().map(step).filter(|step| !step.is_awaited).map(|step| step.span).collect::<Vec<_>>()
+            depends
+                .into_iter()
+                .map(step)
+                .filter(|step| !step.is_awaited)
+                .map(|step| step.span)
+                .collect::<Vec<_>>()
         };
         let unmarked: Vec<_> = self.gpus.iter().flat_map(unmarked).collect();
         if let Some(&first) = unmarked.first() {
-            let told = Diagnostic::new(UNMARKED, first, "others wait for this step, and its `hasdep` is not 1")
-                .expected("`hasdep` 1, without which a runtime does not tell that the step is done")
-                .found(format!("{} such steps", unmarked.len()))
-                .help("write `hasdep=\"1\"`; here it is waited for all the same");
+            let told =
+                Diagnostic::new(UNMARKED, first, "others wait for this step, and its `hasdep` is not 1")
+                    .expected("`hasdep` 1, without which a runtime does not tell that the step is done")
+                    .found(format!("{} such steps", unmarked.len()))
+                    .help("write `hasdep=\"1\"`; here it is waited for all the same");
             warnings.push(told);
         }
         warnings
@@ -238,17 +250,27 @@ impl Loom<'_> {
         let line = self.map.line_of(step.span);
         let told = Told { rank, lane, waits, line };
         let run = |first: CellId| (first..first + step.count).collect::<Vec<CellId>>();
-        let source = if step.kind.reads() { run(self.layout.cell(rank, step.source.buffer, step.source.offset as u32)) } else { Vec::new() };
+        let source = if step.kind.reads() {
+            run(self.layout.cell(rank, step.source.buffer, step.source.offset as u32))
+        } else {
+            Vec::new()
+        };
         let target = match step.kind {
             ReceiveReduceSend => run(passing),
-            _ if step.kind.writes() => run(self.layout.cell(rank, step.target.buffer, step.target.offset as u32)),
+            _ if step.kind.writes() => {
+                run(self.layout.cell(rank, step.target.buffer, step.target.offset as u32))
+            }
             _ => Vec::new(),
         };
         let to = (send.unwrap_or(rank), channel);
         let from = (receive.unwrap_or(rank), channel);
         let received = Operand { cells: &source, left: true };
         let arrived = match step.kind {
-            Send => return self.weaver.send(told, to, &source, None),
+            // All sends of a connection stand in one lane, as messages pair up by their order there.
+            Send => {
+                let told = Told { lane: send_lane.unwrap_or(lane), ..told };
+                return self.weaver.send(told, to, &source, None);
+            }
             Copy => return self.weaver.local(told, &source, &target, None),
             Reduce => {
                 let operand = Operand { cells: &target, left: true };
@@ -270,14 +292,18 @@ impl Loom<'_> {
         let who = format!("step {number} of thread block {id} of gpu {rank}");
         let told = match snag {
             Snag::OtherPiece(_) => return Stop::OtherPiece,
-            Snag::WritesGiven(_) => Diagnostic::new(ACCESS, step.span, format!("{who} writes the input of an out-of-place call"))
-                .expected("`o` or `s`, as `outofplace` is 1 and the caller's input stays as it is")
-                .found("`dstbuf` `i`")
-                .help("write to `o` or `s`, or let the file be for calls in place alone"),
-            Snag::ReadsNothing(_) => Diagnostic::new(ACCESS, step.span, format!("{who} reads input that the rank does not have"))
-                .expected("chunks that are given to this rank, or were written before")
-                .found("chunks in which nothing is")
-                .help("receive them first"),
+            Snag::WritesGiven(_) => {
+                Diagnostic::new(ACCESS, step.span, format!("{who} writes the input of an out-of-place call"))
+                    .expected("`o` or `s`, as `outofplace` is 1 and the caller's input stays as it is")
+                    .found("`dstbuf` `i`")
+                    .help("write to `o` or `s`, or let the file be for calls in place alone")
+            }
+            Snag::ReadsNothing(_) => {
+                Diagnostic::new(ACCESS, step.span, format!("{who} reads input that the rank does not have"))
+                    .expected("chunks that are given to this rank, or were written before")
+                    .found("chunks in which nothing is")
+                    .help("receive them first")
+            }
             Snag::Unmatched => Diagnostic::new(ACCESS, step.span, format!("{who} has no other side")),
         };
         Stop::Told(Box::new(told))

@@ -57,8 +57,7 @@ fn declared(layout: &Layout, algorithm: &Algorithm, rank: u32, gpu: &Gpu) -> Opt
             continue;
         }
         let attribute = chunks_attribute(buffer);
-        let message =
-            format!("`{attribute}` {found} of gpu {rank} does not fit `{}`", algorithm.collective);
+        let message = format!("`{attribute}` {found} of gpu {rank} does not fit `{}`", algorithm.collective);
         let told = Diagnostic::new(SHAPE, gpu.span, message)
             .also(algorithm.chunks_span, "from which the chunks of both buffers follow")
             .expected(format!("{due}{}", if may_lack { ", or 0" } else { "" }))
@@ -85,11 +84,9 @@ fn bounds(layout: &Layout, rank: u32, (id, number): (usize, usize), step: &Step)
             ..0 => {
                 format!("`{attribute}` {}, which is none, on a side that `{}` uses", spot.offset, kind.word())
             }
-            first => format!(
-                "`{attribute}` {first} and `cnt` {}, so chunks {first} to {}",
-                step.count,
-                end - 1
-            ),
+            first => {
+                format!("`{attribute}` {first} and `cnt` {}, so chunks {first} to {}", step.count, end - 1)
+            }
         };
         let told = Diagnostic::new(CHUNKS, step.span, message)
             .expected(format!("chunks below {size}, which is all of `{word}` on gpu {rank}"))

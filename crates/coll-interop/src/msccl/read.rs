@@ -7,8 +7,8 @@
 use super::kind::Kind;
 use super::model::{Algorithm, Block, Gpu, Spot, Step};
 use crate::Limits;
-use crate::layout::Buffer;
 use crate::codes::{MISSING, NUMBERING, SYNTAX, UNSUPPORTED, VALUE};
+use crate::layout::Buffer;
 use coll_base::{Diagnostic, FileId, Span};
 use roxmltree::{Attribute, Document, Node, ParsingOptions};
 use std::ops::RangeInclusive;
@@ -126,8 +126,7 @@ impl Reader {
         if collective.value().trim().is_empty() {
             return Err(self.wrong(&collective, "a collective, such as `allreduce`"));
         }
-        let chunks_per_loop =
-            self.number(node, "nchunksperloop", 1..=i64::from(CHUNKS_MAX))? as u32;
+        let chunks_per_loop = self.number(node, "nchunksperloop", 1..=i64::from(CHUNKS_MAX))? as u32;
         let channels = self.number(node, "nchannels", 1..=i64::from(CHANNELS_MAX))? as u32;
         let in_place = self.number(node, "inplace", 0..=1)? == 1;
         let out_of_place = self.number_or(node, "outofplace", 0..=1, i64::from(!in_place))? == 1;
@@ -158,13 +157,14 @@ impl Reader {
         for node in elements(algo, "gpu") {
             let id = self.need(node, "id")?;
             let rank = self.int(&id, 0..=i64::from(ranks) - 1)? as usize;
-            if gpus[rank].replace(self.gpu(node, rank as u32, ranks)?).is_some() {
+            if gpus[rank].is_some() {
                 let told = Diagnostic::new(NUMBERING, self.at(&id), format!("`gpu` has the id {rank} twice"))
                     .expected(format!("each of 0 to {} once, as `ngpus` is {ranks}", ranks - 1))
                     .found(format!("a second `gpu` with `id` {rank}"))
                     .help("give it another id");
                 return Err(Box::new(told));
             }
+            gpus[rank] = Some(self.gpu(node, rank as u32, ranks)?);
         }
         let missing = gpus.iter().position(Option::is_none);
         match missing {
@@ -189,7 +189,10 @@ impl Reader {
             if self.int(&id, 0..=i64::from(u32::MAX))? as usize != blocks.len() {
                 let message = format!("thread block `{}` of gpu {rank} is out of order", id.value());
                 let told = Diagnostic::new(NUMBERING, self.at(&id), message)
-                    .expected(format!("`id` {}, as thread blocks are numbered from 0 in their order", blocks.len()))
+                    .expected(format!(
+                        "`id` {}, as thread blocks are numbered from 0 in their order",
+                        blocks.len()
+                    ))
                     .found(format!("`{}`", id.value()))
                     .help("number them anew; steps name thread blocks in `depid`");
                 return Err(Box::new(told));

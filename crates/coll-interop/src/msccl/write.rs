@@ -197,7 +197,13 @@ impl Sheet<'_> {
         let own = due.pop();
         for depends in due {
             let none = ('i', -1);
-            steps.push(Step { kind: Kind::Nothing, source: none, target: ('o', -1), count: 0, depends: Some(depends) });
+            steps.push(Step {
+                kind: Kind::Nothing,
+                source: none,
+                target: ('o', -1),
+                count: 0,
+                depends: Some(depends),
+            });
         }
         let mut depends = own;
         for (kind, source, target, count) in moved.steps(self.plan, self.grid) {

@@ -61,10 +61,11 @@ impl ExecutionPlan {
             }
             parts = parts / a * size;
             if parts > PARTS_MAX {
-                let told = Diagnostic::new(UNSUPPORTED, op.span, "groups of thread blocks cut chunks too small")
-                    .expected(format!("groups whose sizes have a common multiple of at most {PARTS_MAX}"))
-                    .found(format!("{parts}"))
-                    .help("take groups of one size");
+                let told =
+                    Diagnostic::new(UNSUPPORTED, op.span, "groups of thread blocks cut chunks too small")
+                        .expected(format!("groups whose sizes have a common multiple of at most {PARTS_MAX}"))
+                        .found(format!("{parts}"))
+                        .help("take groups of one size");
                 return Err(Box::new(told));
             }
         }
@@ -296,7 +297,8 @@ impl<'a> Paper<'a> {
                 }
             }
             Act::Acquire => {
-                let is_free = |number: &u32| self.semaphores.get(&(rank, *number)).is_some_and(|s| !s.is_empty());
+                let is_free =
+                    |number: &u32| self.semaphores.get(&(rank, *number)).is_some_and(|s| !s.is_empty());
                 if !op.numbers.iter().all(is_free) {
                     return Ok(false);
                 }
@@ -329,7 +331,13 @@ impl<'a> Paper<'a> {
     }
 
     /// Each end of a channel has one thread block: else it would be left to chance whose signal is waited for.
-    fn uses(&mut self, block: usize, op: &Op, (from, to, nth): (u32, u32, u32), signals: bool) -> Result<(), Stop> {
+    fn uses(
+        &mut self,
+        block: usize,
+        op: &Op,
+        (from, to, nth): (u32, u32, u32),
+        signals: bool,
+    ) -> Result<(), Stop> {
         let id = self.blocks[block].id;
         let known = *self.users.entry((from, to, nth, signals)).or_insert(id);
         if known == id {
@@ -447,7 +455,14 @@ impl<'a> Paper<'a> {
     }
 
     /// Gets a peer's cells, reduced with the operand's if there is one.
-    fn get(&mut self, block: usize, op: &Op, side: &Side, to: &[CellId], operand: Option<&[CellId]>) -> Result<(), Stop> {
+    fn get(
+        &mut self,
+        block: usize,
+        op: &Op,
+        side: &Side,
+        to: &[CellId],
+        operand: Option<&[CellId]>,
+    ) -> Result<(), Stop> {
         let (rank, id) = (self.blocks[block].rank, self.blocks[block].id);
         let Some((peer, _)) = side.peer else { return Ok(()) };
         let from = self.cells(rank, op, side);
@@ -465,7 +480,14 @@ impl<'a> Paper<'a> {
         Ok(())
     }
 
-    fn local(&mut self, block: usize, op: &Op, from: &[CellId], to: &[CellId], operand: Option<&[CellId]>) -> Result<(), Stop> {
+    fn local(
+        &mut self,
+        block: usize,
+        op: &Op,
+        from: &[CellId],
+        to: &[CellId],
+        operand: Option<&[CellId]>,
+    ) -> Result<(), Stop> {
         let line = self.map.line_of(op.span);
         let state = &mut self.blocks[block];
         let waits = std::mem::take(&mut state.pending);
@@ -486,10 +508,14 @@ impl<'a> Paper<'a> {
         if !is_moved_at_once {
             let target = &targets[0];
             if target.peer.is_some() {
-                let diagnostic = Diagnostic::new(UNSUPPORTED, op.span, "what comes of several places goes to another rank at once")
-                    .expected("a place of the rank itself first among the targets")
-                    .found("a place of another rank")
-                    .help("reduce into the rank's own memory, and put from there");
+                let diagnostic = Diagnostic::new(
+                    UNSUPPORTED,
+                    op.span,
+                    "what comes of several places goes to another rank at once",
+                )
+                .expected("a place of the rank itself first among the targets")
+                .found("a place of another rank")
+                .help("reduce into the rank's own memory, and put from there");
                 return Err(told(diagnostic));
             }
             targets = &targets[1..];
@@ -541,7 +567,8 @@ impl<'a> Paper<'a> {
             _ => "waits for packets".to_string(),
         };
         const TOLD_MAX: usize = 6;
-        let heads: Vec<(usize, &Op)> = stuck.iter().filter_map(|&block| Some((block, self.head(block)?))).collect();
+        let heads: Vec<(usize, &Op)> =
+            stuck.iter().filter_map(|&block| Some((block, self.head(block)?))).collect();
         let span = heads.first().map_or(self.plan.span, |(_, op)| op.span);
         let mut told = Diagnostic::new(RING, span, format!("{} thread blocks wait for ever", stuck.len()))
             .expected("an order in which all operations can be taken")
@@ -560,15 +587,21 @@ fn told(diagnostic: Diagnostic) -> Stop {
 fn stop(op: &Op, snag: &Snag) -> Stop {
     let diagnostic = match snag {
         Snag::OtherPiece(_) => return Stop::OtherPiece,
-        Snag::WritesGiven(_) => Diagnostic::new(ACCESS, op.span, "an operation writes the input of an out-of-place call")
-            .expected("`o` or `s`, as `inplace` is false")
-            .found("`i`")
-            .help("write to `o` or `s`, or let the plan be in place"),
-        Snag::ReadsNothing(_) => Diagnostic::new(ACCESS, op.span, "an operation reads input that the rank does not have")
-            .expected("chunks that are given to this rank, or were written before")
-            .found("chunks in which nothing is")
-            .help("put something there first"),
-        Snag::Unmatched => Diagnostic::new(CHUNKS, op.span, "the sides of an operation are of unlike lengths"),
+        Snag::WritesGiven(_) => {
+            Diagnostic::new(ACCESS, op.span, "an operation writes the input of an out-of-place call")
+                .expected("`o` or `s`, as `inplace` is false")
+                .found("`i`")
+                .help("write to `o` or `s`, or let the plan be in place")
+        }
+        Snag::ReadsNothing(_) => {
+            Diagnostic::new(ACCESS, op.span, "an operation reads input that the rank does not have")
+                .expected("chunks that are given to this rank, or were written before")
+                .found("chunks in which nothing is")
+                .help("put something there first")
+        }
+        Snag::Unmatched => {
+            Diagnostic::new(CHUNKS, op.span, "the sides of an operation are of unlike lengths")
+        }
     };
     told(diagnostic)
 }

@@ -81,9 +81,13 @@ pub(crate) enum Act {
     /// Adds up all sources; what comes out goes to every target.
     Reduce,
     /// Lets the peers know. A relaxed one says nothing of data.
-    Signal { relaxed: bool },
+    Signal {
+        relaxed: bool,
+    },
     /// Waits for the peers to let know.
-    Wait { relaxed: bool },
+    Wait {
+        relaxed: bool,
+    },
     /// Waits for other thread blocks of the rank.
     Barrier,
     Acquire,

@@ -224,7 +224,12 @@ impl<'r, 'j, 't> ThreadBlock<'r, 'j, 't> {
             op.meets = json.number("num_threadblocks", 1..=CHUNKS_MAX)? as u32;
         }
         let with_signal = matches!(word, "pws" | "pwsf");
-        let signal = with_signal.then(|| Op { act: Act::Signal { relaxed: false }, sources: Vec::new(), targets: Vec::new(), ..op.clone() });
+        let signal = with_signal.then(|| Op {
+            act: Act::Signal { relaxed: false },
+            sources: Vec::new(),
+            targets: Vec::new(),
+            ..op.clone()
+        });
         ops.push(op);
         ops.extend(signal);
         Ok(())
@@ -236,10 +241,16 @@ impl<'r, 'j, 't> ThreadBlock<'r, 'j, 't> {
         match operator.word("reduce_op")? {
             "sum" => Ok(()),
             other => {
-                let told = Diagnostic::new(UNSUPPORTED, operator.span(), format!("`reduce_op` `{other}` is not supported"))
-                    .expected("`sum`: here the caller chooses the operator, and MSCCL++'s executor always adds up")
-                    .found(format!("`{other}`"))
-                    .help("write `sum`, and choose the operator where the plan is run");
+                let told = Diagnostic::new(
+                    UNSUPPORTED,
+                    operator.span(),
+                    format!("`reduce_op` `{other}` is not supported"),
+                )
+                .expected(
+                    "`sum`: here the caller chooses the operator, and MSCCL++'s executor always adds up",
+                )
+                .found(format!("`{other}`"))
+                .help("write `sum`, and choose the operator where the plan is run");
                 Err(Box::new(told))
             }
         }
@@ -281,10 +292,11 @@ impl<'r, 'j, 't> ThreadBlock<'r, 'j, 't> {
             Buffer::Scratch => 0,
         });
         if peer.is_none() && index + size > all {
-            let told = Diagnostic::new(CHUNKS, json.span(), format!("chunks outside buffer `{}`", buffer.word()))
-                .expected(format!("chunks below {all}"))
-                .found(format!("`index` {index} and `size` {size}"))
-                .help("mend `index` or `size`, or the chunks of the buffer");
+            let told =
+                Diagnostic::new(CHUNKS, json.span(), format!("chunks outside buffer `{}`", buffer.word()))
+                    .expected(format!("chunks below {all}"))
+                    .found(format!("`index` {index} and `size` {size}"))
+                    .help("mend `index` or `size`, or the chunks of the buffer");
             return Err(Box::new(told));
         }
         Ok(Side { peer, buffer, index, size, packets: packets && buffer == Buffer::Scratch })
@@ -296,8 +308,14 @@ impl<'r, 'j, 't> ThreadBlock<'r, 'j, 't> {
 enum Shape {
     Nothing,
     /// Whether its sources and its targets in scratch are packets.
-    Move { reads: bool, writes: bool },
-    Reduce { reads: bool, writes: bool },
+    Move {
+        reads: bool,
+        writes: bool,
+    },
+    Reduce {
+        reads: bool,
+        writes: bool,
+    },
     Other(Act),
 }
 
@@ -360,10 +378,11 @@ fn fits(json: &Json, sources: &[Side], targets: &[Side]) -> Read<()> {
     match sources.iter().chain(targets).find(|side| side.size != size) {
         None => Ok(()),
         Some(other) => {
-            let told = Diagnostic::new(CHUNKS, json.span(), "the sides of an operation are of unlike lengths")
-                .expected(format!("`size` {size} on all sides"))
-                .found(format!("`size` {}", other.size))
-                .help("give all sides one `size`");
+            let told =
+                Diagnostic::new(CHUNKS, json.span(), "the sides of an operation are of unlike lengths")
+                    .expected(format!("`size` {size} on all sides"))
+                    .found(format!("`size` {}", other.size))
+                    .help("give all sides one `size`");
             Err(Box::new(told))
         }
     }

@@ -99,7 +99,10 @@ impl<'a> Sheet<'a> {
                     let Some(end) = link_of(part.rank, op) else { continue };
                     if *ends.entry(end).or_insert(number) != number {
                         let (from, to, channel) = end.0;
-                        let found = format!("two lanes of rank {} on the one from rank {from} to rank {to}, channel {channel}", part.rank);
+                        let found = format!(
+                            "two lanes of rank {} on the one from rank {from} to rank {to}, channel {channel}",
+                            part.rank
+                        );
                         return Err(refusal(self.plan, FORM, "each end of a connection in one lane", found));
                     }
                 }
@@ -263,9 +266,7 @@ impl<'a> Sheet<'a> {
         };
         let (source, operand, target) =
             (part.regions(op.source), part.regions(op.operand), part.regions(op.target));
-        let reduce = |operand: &Region, incoming: Value, target: &Region| {
-            json!({ "name": "re", "src_buff": [here(operand), incoming], "dst_buff": [here(target)], "reduce_op": "sum" })
-        };
+        let reduce = |operand: &Region, incoming: Value, target: &Region| json!({ "name": "re", "src_buff": [here(operand), incoming], "dst_buff": [here(target)], "reduce_op": "sum" });
         match op.action {
             Action::Send { peer, channel } => {
                 let link = (rank, peer, channel);
@@ -322,7 +323,8 @@ fn edges(part: &RankPlan) -> Vec<(u32, u32)> {
     let lane = |op: u32| part.lanes.partition_point(|lane| lane.end <= op);
     let mut edges = Vec::new();
     for (id, op) in (0..).zip(&part.ops) {
-        edges.extend(part.waits(op).iter().filter(|wait| lane(wait.op) != lane(id)).map(|wait| (wait.op, id)));
+        edges
+            .extend(part.waits(op).iter().filter(|wait| lane(wait.op) != lane(id)).map(|wait| (wait.op, id)));
     }
     edges.sort_unstable();
     edges.dedup();

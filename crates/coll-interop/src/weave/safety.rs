@@ -18,13 +18,20 @@ pub(crate) fn unsafe_in_place(plan: &Plan) -> Staged {
         }
         let clocks = Clocks::new(part);
         for (id, op) in (0..).zip(&part.ops) {
-            let read = part.regions(op.source).iter().chain(part.regions(op.operand));
-            let given = read.filter(|region| matches!(region.store, Store::In(_)));
-            for place in given.flat_map(places) {
-                let later = |&writer: &u32| writer != id && clocks.is_before(part, id, writer);
-                let all_later = writes.get(&place).is_none_or(|writers| writers.iter().all(later));
-                if !all_later {
-                    found.insert((part.rank, place));
+            let sides = [part.regions(op.source), part.regions(op.operand)];
+            let read = sides.into_iter().flat_map(|side| side.iter().enumerate());
+            for (at, region) in read.filter(|(_, region)| matches!(region.store, Store::In(_))) {
+                // An operation may overwrite byte by byte what it reads, if both stand at one place of its lists.
+                let own = part.regions(op.target).get(at);
+                let overwrites = own.is_some_and(|own| places(own).eq(places(region)));
+                for place in places(region) {
+                    let later = |&writer: &u32| match writer == id {
+                        true => overwrites,
+                        false => clocks.is_before(id, writer),
+                    };
+                    if !writes.get(&place).is_none_or(|writers| writers.iter().all(later)) {
+                        found.insert((part.rank, place));
+                    }
                 }
             }
         }
@@ -120,12 +127,11 @@ impl Clocks {
         true
     }
 
-    fn is_before(&self, part: &RankPlan, a: u32, b: u32) -> bool {
+    fn is_before(&self, a: u32, b: u32) -> bool {
         let (x, y) = (self.lane_of[a as usize], self.lane_of[b as usize]);
         if x == y {
             return a < b;
         }
-        debug_assert_eq!(part.ops.len(), self.rows.len());
         self.rows[b as usize].get(x as usize).is_some_and(|&over| over > a)
     }
 }

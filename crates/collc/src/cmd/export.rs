@@ -79,7 +79,11 @@ fn read_back(form: Form, plan: &Plan, text: &str, slots: u32) -> Result<(), Fail
         Some(_) => Ok(()),
         None => {
             foreign::show(&examined);
-            Err(Failure::wrong(format!("{} is not what {} would make of it; nothing was written", plan.name, form.name())))
+            Err(Failure::wrong(format!(
+                "{} is not what {} would make of it; nothing was written",
+                plan.name,
+                form.name()
+            )))
         }
     }
 }

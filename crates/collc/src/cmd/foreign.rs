@@ -69,7 +69,11 @@ pub(crate) fn remarks(
         .limits
         .exclude(bytes / size_bytes, size_bytes, in_place)
         .into_iter()
-        .map(|reason| format!("`{name}` is not for this call: {reason}; its own runtime would pass it over, here it runs"))
+        .map(|reason| {
+            format!(
+                "`{name}` is not for this call: {reason}; its own runtime would pass it over, here it runs"
+            )
+        })
         .collect();
     remarks.extend(copies(schedule));
     remarks
@@ -103,19 +107,22 @@ pub(crate) fn compile(args: &CompileArgs, examined: Examined) -> Result<ExitCode
     }
     let plan = match args.rank {
         None => plan.clone(),
-        Some(rank) => plan.slice(rank).ok_or_else(|| {
-            Failure::unusable(format!("rank {rank} is no rank among {}", plan.world()))
-        })?,
+        Some(rank) => plan
+            .slice(rank)
+            .ok_or_else(|| Failure::unusable(format!("rank {rank} is no rank among {}", plan.world())))?,
     };
     let text = match args.emit {
         Some(Emit::Plan) => coll_plan::to_text(&plan),
         Some(Emit::Json) => coll_plan::to_json(&plan),
         Some(_) => {
-            return Err(Failure::unusable("a schedule of another tool becomes a plan, and has no program or tree")
-                .help("print it with `--emit plan` or `--emit json`"));
+            return Err(Failure::unusable(
+                "a schedule of another tool becomes a plan, and has no program or tree",
+            )
+            .help("print it with `--emit plan` or `--emit json`"));
         }
         None => {
-            let stem = Path::new(&args.target).file_stem().map_or("out".into(), |stem| stem.to_string_lossy());
+            let stem =
+                Path::new(&args.target).file_stem().map_or("out".into(), |stem| stem.to_string_lossy());
             let path = args.output.clone().unwrap_or_else(|| format!("{stem}.plan").into());
             output::write_file(&path, &coll_plan::to_bytes(&plan))?;
             output::print(&format!("{}wrote {}\n", summary(&schedule), path.display()))?;

@@ -20,7 +20,10 @@ pub(crate) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
         Some(path) => {
             let is_source = std::fs::canonicalize(path).ok() == std::fs::canonicalize(&args.file).ok();
             if is_source && path.exists() {
-                return Err(Failure::unusable(format!("`-o {}` would overwrite the file itself", path.display())));
+                return Err(Failure::unusable(format!(
+                    "`-o {}` would overwrite the file itself",
+                    path.display()
+                )));
             }
             output::write_file(path, &coll_plan::to_bytes(&schedule.plan))?;
             let text = foreign::summary(&schedule);

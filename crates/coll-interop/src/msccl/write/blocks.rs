@@ -54,7 +54,11 @@ impl ThreadBlocks {
             let channel = channels[&link];
             let incoming = joined.feeds.get(&link).copied();
             let receive = incoming.map(|(sender, ..)| sender);
-            ends[from as usize].push((ThreadBlock { send: Some(to), receive, channel }, Some(link), incoming));
+            ends[from as usize].push((
+                ThreadBlock { send: Some(to), receive, channel },
+                Some(link),
+                incoming,
+            ));
             if !joined.fed.contains(&link) {
                 let block = ThreadBlock { send: None, receive: Some(from), channel };
                 ends[to as usize].push((block, None, Some(link)));
@@ -186,7 +190,8 @@ impl Joined {
         let mut classes: Vec<&Vec<Link>> = members.values().collect();
         classes.sort_by_key(|class| std::cmp::Reverse(class.len()));
         for class in classes {
-            let is_free = |channel: &u32| class.iter().all(|&(from, to, _)| !taken.contains(&(from, to, *channel)));
+            let is_free =
+                |channel: &u32| class.iter().all(|&(from, to, _)| !taken.contains(&(from, to, *channel)));
             let channel = (0..).find(is_free).unwrap_or(0);
             for &(from, to, own) in class {
                 taken.insert((from, to, channel));

@@ -63,7 +63,9 @@ impl Flow {
                 let (into, out) = (moved.incoming(plan), moved.outgoing(plan));
                 match into.zip(out).is_none_or(|(into, out)| joined(into, out)) {
                     true => moves.push(moved),
-                    false => moves.extend(moved.ops.iter().map(|&op| Move { rank: moved.rank, ops: vec![op] })),
+                    false => {
+                        moves.extend(moved.ops.iter().map(|&op| Move { rank: moved.rank, ops: vec![op] }))
+                    }
                 }
             }
         }
@@ -109,7 +111,9 @@ fn fused(plan: &Plan, rank: u32, place: &[u32]) -> HashMap<OpId, OpId> {
     sends.values_mut().for_each(|places| places.sort_unstable());
     for (send, op) in (0..).zip(&part.ops) {
         let Some(link) = op.action.sends_to() else { continue };
-        let Some(receive) = part.waits(op).iter().find(|wait| wait.along).map(|wait| wait.op) else { continue };
+        let Some(receive) = part.waits(op).iter().find(|wait| wait.along).map(|wait| wait.op) else {
+            continue;
+        };
         let (from, to) = (place[receive as usize], place[send as usize]);
         let between = &sends[&link];
         let overtakes = between.partition_point(|&at| at < from) != between.partition_point(|&at| at < to);

@@ -41,17 +41,21 @@ struct JsonCount {
 /// Says what was found.
 pub(super) fn run(args: &CheckArgs, examined: &Examined) -> Result<ExitCode, Failure> {
     let known = examined.schedule.as_ref().map(|schedule| schedule.plan.world());
-    if let (Some(asked), Some(world)) = (&args.ranks, known) {
-        if !asked.iter().any(|ranks| ranks == world) {
-            return Err(Failure::unusable(format!("`{}` is a schedule for {world} ranks alone", args.target))
-                .help("leave `--ranks` out"));
-        }
+    let is_asked =
+        |world: u32| args.ranks.as_ref().is_none_or(|asked| asked.iter().any(|ranks| ranks == world));
+    if let Some(world) = known.filter(|&world| !is_asked(world)) {
+        return Err(Failure::unusable(format!("`{}` is a schedule for {world} ranks alone", args.target))
+            .help("leave `--ranks` out"));
     }
     match args.format {
         Format::Json => {
             let report = Report {
                 ok: examined.ok(),
-                diagnostics: examined.diagnostics.iter().map(|d| JsonDiagnostic::new(&examined.map, d)).collect(),
+                diagnostics: examined
+                    .diagnostics
+                    .iter()
+                    .map(|d| JsonDiagnostic::new(&examined.map, d))
+                    .collect(),
                 schedules: examined.schedule.iter().map(json).collect(),
             };
             output::print(&(serde_json::to_string_pretty(&report).expect("invariant: plain data") + "\n"))?;

@@ -12,8 +12,11 @@ pub(super) fn plan(args: &RunArgs, examined: Examined, ranks: Option<u32>) -> Re
     let schedule = foreign::right(&args.target, examined)?;
     let world = schedule.plan.world();
     if let Some(ranks) = ranks.filter(|&ranks| ranks != world) {
-        return Err(Failure::unusable(format!("`{}` is a schedule for {world} ranks, not {ranks}", args.target))
-            .help(format!("run it with `--ranks {world}`, or without `--ranks`")));
+        return Err(Failure::unusable(format!(
+            "`{}` is a schedule for {world} ranks, not {ranks}",
+            args.target
+        ))
+        .help(format!("run it with `--ranks {world}`, or without `--ranks`")));
     }
     if !args.choice.define.is_empty() || args.choice.schedule.is_some() {
         return Err(Failure::unusable("`-D` and `--schedule` are for schedules in the coll language"));
