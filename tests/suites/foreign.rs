@@ -290,7 +290,7 @@ fn mutants(text: &str, seed: u64, count: usize) -> Vec<(String, String)> {
             }
             3 if changed.get(at + 1).is_some_and(|next| next.contains("<step")) => {
                 changed.swap(at, at + 1);
-                let first = value(&lines[at].to_string(), "s");
+                let first = value(lines[at], "s");
                 changed[at] = set(&changed[at].clone(), "s", first);
                 changed[at + 1] = set(&changed[at + 1].clone(), "s", first + 1);
             }

@@ -35,7 +35,7 @@ impl Limits {
             reasons.push("`outofplace` is 0, and the call is out of place".into());
         }
         let chunks = u64::from(self.chunks);
-        if elements % chunks != 0 {
+        if !elements.is_multiple_of(chunks) {
             reasons.push(format!("{elements} elements do not divide into `nchunksperloop` {chunks} chunks"));
         }
         reasons

@@ -15,6 +15,7 @@
 
 mod import;
 mod model;
+mod paper;
 mod read;
 mod write;
 

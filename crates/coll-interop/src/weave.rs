@@ -65,6 +65,9 @@ pub(crate) struct Told<'a> {
     pub(crate) line: u32,
 }
 
+/// Regions that are read, the shape of each, and the copies of staged ones that are waited for.
+type Seen = (Vec<Region>, Vec<u32>, Vec<OpRef>);
+
 /// A connection: sender, receiver, channel.
 type Connection = (u32, u32, u32);
 
@@ -221,11 +224,7 @@ impl<'a> Weaver<'a> {
     }
 
     /// Regions and shapes of cells that are read, and the copies that staged ones wait for.
-    fn read(
-        &mut self,
-        told: Told<'_>,
-        cells: &[CellId],
-    ) -> Result<(Vec<Region>, Vec<u32>, Vec<OpRef>), Snag> {
+    fn read(&mut self, told: Told<'_>, cells: &[CellId]) -> Result<Seen, Snag> {
         let part = &mut self.parts[told.rank as usize];
         let (mut regions, mut shapes, mut waits) =
             (Vec::with_capacity(cells.len()), Vec::with_capacity(cells.len()), Vec::new());

@@ -5,7 +5,7 @@ mod support;
 
 use coll_base::{Diagnostic, SourceMap};
 use coll_interop::codes::{
-    CHUNKS, CONNECTION, DEPENDENCY, MISSING, NEVER_TAKEN, NUMBERING, RING, SHAPE, UNMATCHED, VALUE,
+    ACCESS, CHUNKS, CONNECTION, DEPENDENCY, MISSING, NEVER_TAKEN, NUMBERING, RING, SHAPE, UNMATCHED, VALUE,
 };
 use support::examine;
 
@@ -174,7 +174,7 @@ fn what_only_the_whole_tells() {
         // Counts.
         ("i_chunks=\"3\"", "i_chunks=\"4\"", SHAPE, "`i_chunks` 4"),
         ("minBytes=\"0\" maxBytes=\"4096\"", "minBytes=\"4097\" maxBytes=\"4096\"", NEVER_TAKEN, "may never be taken"),
-        ("inplace=\"1\"", "inplace=\"0\"", NEVER_TAKEN, "may never be taken"),
+        ("inplace=\"1\"", "inplace=\"0\"", ACCESS, "writes the input"),
         // X10: what comes out is checked.
         ("type=\"rrc\" srcbuf=\"i\" srcoff=\"2\"", "type=\"r\" srcbuf=\"i\" srcoff=\"2\"", coll_check::plan::codes::WRONG_END, "ends without"),
         (step3, "<step s=\"3\" type=\"rrc\" srcbuf=\"i\" srcoff=\"1\" dstbuf=\"s\" dstoff=\"0\" cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"1\"/>", coll_check::plan::codes::WRONG_END, "rank"),

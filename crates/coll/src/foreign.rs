@@ -5,7 +5,7 @@ use coll_base::{Diagnostic, SourceMap};
 use coll_check::plan::codes::{MESSAGES_UNORDERED, RACE};
 use coll_contract::Contract;
 use coll_interop::{Foreign, Limits};
-use coll_plan::Plan;
+use coll_plan::{Plan, Proof};
 use coll_sema::Instance;
 
 pub use coll_interop::Form;
@@ -119,6 +119,9 @@ fn with_root(
         same_reduction_tree: proof.claims.same_reduction_tree,
         races,
     };
+    if verdict.ok {
+        plan.proof = Some(Proof::Whole(coll_plan::hash(&plan)));
+    }
     let mut diagnostics = imported.warnings;
     diagnostics.extend(proof.diagnostics);
     let schedule = ForeignSchedule {

@@ -20,7 +20,7 @@ pub(super) fn layout(
     let blocks = contract.buffers.first().map_or(1, |decl| decl.blocks);
     let chunks = match known {
         None => 1,
-        Some(_) if algorithm.chunks_per_loop % blocks == 0 => algorithm.chunks_per_loop / blocks,
+        Some(_) if algorithm.chunks_per_loop.is_multiple_of(blocks) => algorithm.chunks_per_loop / blocks,
         Some(_) => {
             let (chunks, name) = (algorithm.chunks_per_loop, &algorithm.collective);
             let message = format!("`nchunksperloop` {chunks} does not fit `{name}`");

@@ -93,9 +93,9 @@ impl Clocks {
         let mut at: Vec<u32> = part.lanes.iter().map(|lane| lane.start).collect();
         let mut moved = true;
         while std::mem::take(&mut moved) {
-            for lane in 0..width {
-                while at[lane] < part.lanes[lane].end && clocks.set(part, at[lane], width) {
-                    at[lane] += 1;
+            for (at, lane) in at.iter_mut().zip(&part.lanes) {
+                while *at < lane.end && clocks.set(part, *at, width) {
+                    *at += 1;
                     moved = true;
                 }
             }

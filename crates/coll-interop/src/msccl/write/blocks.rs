@@ -13,6 +13,9 @@ pub(super) struct ThreadBlock {
     pub(super) channel: u32,
 }
 
+/// A thread block with the connection that it sends over, and the one that it receives over.
+type End = (ThreadBlock, Option<Link>, Option<Link>);
+
 /// The thread blocks of all ranks.
 pub(super) struct ThreadBlocks {
     pub(super) channels: u32,
@@ -47,8 +50,7 @@ impl ThreadBlocks {
         joined: &Joined,
         channels: &BTreeMap<Link, u32>,
     ) -> ThreadBlocks {
-        let mut ends: Vec<Vec<(ThreadBlock, Option<Link>, Option<Link>)>> =
-            plan.ranks.iter().map(|_| Vec::new()).collect();
+        let mut ends: Vec<Vec<End>> = plan.ranks.iter().map(|_| Vec::new()).collect();
         for &link in links {
             let (from, to, _) = link;
             let channel = channels[&link];
