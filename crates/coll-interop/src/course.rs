@@ -2,7 +2,7 @@
 //! before its receive where sends wait for receives, so whoever takes operations in this order needs one slot alone.
 
 use coll_plan::{OpId, Plan};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// An operation: its rank and its number there.
 pub(crate) type OpAt = (u32, OpId);
@@ -52,6 +52,38 @@ pub(crate) fn running_order(plan: &Plan) -> Option<Vec<OpAt>> {
         course.advance(lane);
     }
     (course.order.len() == ops).then_some(course.order)
+}
+
+/// The same operations by levels: how many messages come one after the other before each. On a level all sends and local
+/// work stand before all receives, so that each rank sends before it waits, and connections hold what is under way.
+pub(crate) fn by_levels(plan: &Plan, order: &[OpAt]) -> Vec<OpAt> {
+    let mut levels: Vec<Vec<u32>> = plan.ranks.iter().map(|part| vec![0; part.ops.len()]).collect();
+    let mut sent: HashMap<(u32, u32, u32), VecDeque<u32>> = HashMap::new();
+    for &(rank, id) in order {
+        let part = &plan.ranks[rank as usize];
+        let op = &part.ops[id as usize];
+        let lane = part.lanes.partition_point(|lane| lane.end <= id);
+        let previous = (id > part.lanes[lane].start).then(|| id - 1);
+        let after = |cause: OpId| {
+            let brings = part.ops[cause as usize].action.receives_from().is_some();
+            levels[rank as usize][cause as usize] + u32::from(brings)
+        };
+        let causes = part.waits(op).iter().map(|wait| wait.op).chain(previous);
+        let mut level = causes.map(after).max().unwrap_or(0);
+        if let Some((peer, channel)) = op.action.sends_to() {
+            sent.entry((rank, peer, channel)).or_default().push_back(level);
+        } else if let Some((peer, channel)) = op.action.receives_from() {
+            let message = sent.get_mut(&(peer, rank, channel)).and_then(VecDeque::pop_front);
+            level = level.max(message.unwrap_or(0));
+        }
+        levels[rank as usize][id as usize] = level;
+    }
+    let mut order = order.to_vec();
+    order.sort_by_key(|&(rank, id)| {
+        let receives = plan.ranks[rank as usize].ops[id as usize].action.receives_from().is_some();
+        (levels[rank as usize][id as usize], receives)
+    });
+    order
 }
 
 impl Course<'_> {

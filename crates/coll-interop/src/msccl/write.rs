@@ -2,7 +2,7 @@
 //! no declaration, every attribute there.
 //!
 //! 1. `flow`: messages and local work as transfers of single runs of chunks, in an order in which they can run;
-//!    sends that follow a receive are fused with it where their order allows;
+//!    sends of what a receive brings are fused with it where their order allows;
 //! 2. `blocks`: connections become thread blocks, and get channels such that fused ones share theirs;
 //! 3. here: dependencies are spread over steps and `nop`s, and all is written down.
 //!
@@ -33,11 +33,14 @@ pub struct WriteOptions {
     pub min_bytes: u64,
     /// The greatest, in bytes; 0 for no limit.
     pub max_bytes: u64,
+    /// What is received and sent on is one step, where the order allows. Such a step holds its outgoing slot before it frees
+    /// the incoming one, so that a file may need more slots.
+    pub fuse: bool,
 }
 
 impl Default for WriteOptions {
     fn default() -> WriteOptions {
-        WriteOptions { protocol: "Simple".into(), min_bytes: 0, max_bytes: 1 << 30 }
+        WriteOptions { protocol: "Simple".into(), min_bytes: 0, max_bytes: 1 << 30, fuse: true }
     }
 }
 
@@ -67,7 +70,7 @@ pub fn write(plan: &Plan, options: &WriteOptions) -> Result<Written, Box<Diagnos
         return Err(refusal(plan, FORM, "messages that carry chunks", "signals, which carry nothing"));
     }
     let stops = || refusal(plan, FORM, "a plan that runs to its end", "one that stops");
-    let mut flow = Flow::of(plan).ok_or_else(stops)?;
+    let mut flow = Flow::of(plan, options.fuse).ok_or_else(stops)?;
     let blocks = ThreadBlocks::of(plan, &flow);
     flow.split(plan, |into, out| blocks.are_joined(into, out));
     let sheet = Sheet { plan, known, grid: &grid, flow: &flow, blocks: &blocks };

@@ -56,18 +56,24 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode, Failure> {
 type File = (PathBuf, Vec<u8>);
 
 fn msccl_xml(args: &ExportArgs, plan: &Plan) -> Result<(Vec<File>, Vec<String>), Failure> {
-    let options = msccl::WriteOptions {
+    let options = |fuse| msccl::WriteOptions {
         protocol: args.protocol.name().to_string(),
         min_bytes: args.min_bytes.0,
         max_bytes: args.max_bytes.0,
+        fuse,
     };
-    let written = msccl::write(plan, &options).map_err(refused)?;
-    read_back(Form::MscclXml, plan, &written.text, args.protocol.slots())?;
+    let slots = args.protocol.slots();
+    let mut written = msccl::write(plan, &options(true)).map_err(refused)?;
+    if read_back(Form::MscclXml, plan, &written.text, u32::MAX)? > slots {
+        written = msccl::write(plan, &options(false)).map_err(refused)?;
+        let needs = read_back(Form::MscclXml, plan, &written.text, slots)?;
+        debug_assert!(needs <= slots);
+    }
     Ok((vec![(args.output.clone(), written.text.into_bytes())], written.remarks))
 }
 
-/// What was written says what it should, and its runtime's connections hold enough.
-fn read_back(form: Form, plan: &Plan, text: &str, slots: u32) -> Result<(), Failure> {
+/// What was written says what it should, and its runtime's connections hold enough. Gives the slots that it needs.
+fn read_back(form: Form, plan: &Plan, text: &str, slots: u32) -> Result<u32, Failure> {
     let examined = examine(form, "the file", text.to_string(), plan.root);
     let verdict = examined.schedule.as_ref().map(|schedule| schedule.verdict);
     match verdict.filter(|verdict| verdict.ok) {
@@ -76,7 +82,7 @@ fn read_back(form: Form, plan: &Plan, text: &str, slots: u32) -> Result<(), Fail
             plan.name, verdict.min_slots
         ))
         .help("take `--protocol LL`, or another schedule")),
-        Some(_) => Ok(()),
+        Some(verdict) => Ok(verdict.min_slots),
         None => {
             foreign::show(&examined);
             Err(Failure::wrong(format!(

@@ -1,7 +1,7 @@
-//! A plan's operations in an order in which they can run, sends that follow a receive fused with it where that leaves the
+//! A plan's operations in an order in which they can run, sends of what a receive brings fused with it where that leaves the
 //! order of messages as it is.
 
-use crate::course::running_order;
+use crate::course::{by_levels, running_order};
 use crate::grid::Grid;
 use crate::msccl::kind::Kind;
 use coll_plan::{Action, Op, OpId, Plan, Region};
@@ -29,13 +29,17 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn of(plan: &Plan) -> Option<Flow> {
+    pub(super) fn of(plan: &Plan, fuse: bool) -> Option<Flow> {
         let order = running_order(plan)?;
+        let order = if fuse { by_levels(plan, &order) } else { order };
         let mut place: Vec<Vec<u32>> = plan.ranks.iter().map(|part| vec![0; part.ops.len()]).collect();
         for (&(rank, op), at) in order.iter().zip(0..) {
             place[rank as usize][op as usize] = at;
         }
-        let fused = plan.ranks.iter().map(|part| fused(plan, part.rank, &place[part.rank as usize]));
+        let fused = plan.ranks.iter().map(|part| match fuse {
+            true => fused(plan, part.rank, &place[part.rank as usize]),
+            false => HashMap::new(),
+        });
         let fused: Vec<HashMap<OpId, OpId>> = fused.collect();
         let mut moves: Vec<Vec<Move>> = plan.ranks.iter().map(|_| Vec::new()).collect();
         let mut sent: Vec<Vec<bool>> = plan.ranks.iter().map(|part| vec![false; part.ops.len()]).collect();
@@ -97,8 +101,8 @@ impl Flow {
     }
 }
 
-/// For receives, the send that is fused with each: one that follows it byte by byte, is the next on its connection, and
-/// waits for nothing that comes later than the receive.
+/// For receives, the send that is fused with each: one that sends just what the receive brings, is the next on its connection,
+/// and waits for nothing that comes later than the receive.
 fn fused(plan: &Plan, rank: u32, place: &[u32]) -> HashMap<OpId, OpId> {
     let part = &plan.ranks[rank as usize];
     let mut followers: HashMap<OpId, OpId> = HashMap::new();
@@ -111,15 +115,17 @@ fn fused(plan: &Plan, rank: u32, place: &[u32]) -> HashMap<OpId, OpId> {
     sends.values_mut().for_each(|places| places.sort_unstable());
     for (send, op) in (0..).zip(&part.ops) {
         let Some(link) = op.action.sends_to() else { continue };
-        let Some(receive) = part.waits(op).iter().find(|wait| wait.along).map(|wait| wait.op) else {
-            continue;
+        let lane = part.lanes.partition_point(|lane| lane.end <= send);
+        let previous = (send > part.lanes[lane].start).then(|| send - 1);
+        let waits = part.waits(op).iter().map(|wait| wait.op);
+        let brings = |&cause: &OpId| {
+            let cause = &part.ops[cause as usize];
+            cause.action.receives_from().is_some() && part.regions(cause.target) == part.regions(op.source)
         };
+        let Some(receive) = waits.clone().chain(previous).find(brings) else { continue };
         let (from, to) = (place[receive as usize], place[send as usize]);
         let between = &sends[&link];
         let overtakes = between.partition_point(|&at| at < from) != between.partition_point(|&at| at < to);
-        let lane = part.lanes.partition_point(|lane| lane.end <= send);
-        let previous = (send > part.lanes[lane].start).then(|| send - 1);
-        let waits = part.waits(op).iter().filter(|wait| !wait.along).map(|wait| wait.op);
         let is_early = |cause: OpId| cause == receive || place[cause as usize] < from;
         if !overtakes && waits.chain(previous).all(is_early) && !followers.contains_key(&receive) {
             followers.insert(receive, send);
