@@ -429,7 +429,7 @@ fn the_command_line_checks_imports_runs_and_exports() {
     }
     let (code, _, err) =
         collc(&["export", "barrier.dissemination", "--ranks", "4", "--to", "msccl-xml", "-o", back]);
-    assert!(code == 1 && err.contains("E0813"), "{err}");
+    assert!(code == 1 && err.contains("E0913"), "{err}");
     std::fs::remove_dir_all(folder).expect("it can be removed");
 }
 

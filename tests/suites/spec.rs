@@ -2,7 +2,6 @@
 //! as it is marked. ```` ```coll ```` is a whole file that is right for 2..=9 ranks, ```` ```coll ranks=4 ```` for
 //! those, ```` ```coll fails=E0501 ranks=4 ```` gives that diagnostic. ```` ```plan ```` and ```` ```plan fails=E0604 ````
 //! are plans as text, ```` ```topology ```` are topologies.
-//! are plans as text; ```` ```xml ```` is MSCCL's, and ```` ```export ```` a plan to be written in it.
 
 use coll::{Instance, Outcome, RankCounts, Source};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -99,12 +98,16 @@ fn topology(mark: &str, text: &str) -> Result<(), Failed> {
     let loaded = coll_topo::load("example", text.trim_end());
     let codes: Vec<String> = loaded.diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect();
     verdict(mark, &codes)
+}
+
+/// ```` ```xml ```` is MSCCL's.
 fn foreign(mark: &str, text: &str) -> Result<(), Failed> {
     let examined = coll::foreign::examine(coll::foreign::Form::MscclXml, "example.xml", text.into(), None);
     let told = |d: &coll_base::Diagnostic| format!("{} {}", d.code, d.message);
     verdict(mark, &examined.diagnostics.iter().map(told).collect::<Vec<_>>())
 }
 
+/// ```` ```export ```` is a plan that is to be written in it.
 fn export(mark: &str, text: &str) -> Result<(), Failed> {
     let plan = coll::read_plan_text(text).map_err(|error| error.to_string())?.plan;
     let told = coll_interop::msccl::write(&plan, &Default::default()).err();

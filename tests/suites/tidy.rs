@@ -178,9 +178,9 @@ fn every_code_has_a_page_and_a_fixture() {
     let fixtures: Vec<String> = files("tests/ui", "coll")
         .iter()
         .chain(&files("tests/plan", "plan"))
-        .chain(["toml", "xml", "txt"].map(|ending| files("tests/topo", ending)).iter().flatten())
         .chain(&files("tests/foreign/broken", "xml"))
         .chain(&files("tests/foreign/broken", "plan"))
+        .chain(["toml", "xml", "txt"].map(|ending| files("tests/topo", ending)).iter().flatten())
         .map(|path| path.file_name().expect("it has a name").to_string_lossy().into_owned())
         .collect();
     for (code, title) in &codes {

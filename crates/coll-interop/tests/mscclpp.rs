@@ -75,7 +75,7 @@ fn each_fault_has_its_code_and_its_place() {
         let found = told(&text);
         let fits = found.iter().find(|told| told.code == code);
         let fits = fits.unwrap_or_else(|| panic!("{pointer} {value:?}: expected {code}, found {found:#?}"));
-        if code.0.starts_with("E08") {
+        if code.0.starts_with("E09") {
             let mut map = SourceMap::new();
             map.add("plan.json", text.as_str());
             let span = fits.primary.as_ref().expect("it has a place").span;

@@ -1,8 +1,8 @@
 //! The command line, as clap reads it.
 
 mod bench;
-mod topo;
 mod interop;
+mod topo;
 mod tune;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -11,10 +11,10 @@ use coll_base::DType;
 use std::path::PathBuf;
 
 pub(crate) use bench::{BenchArgs, BenchFormat, BenchMemory, Through};
+pub(crate) use interop::{ExportArgs, ExportForm, ImportArgs};
 pub(crate) use topo::{
     TopoArgs, TopoCheckArgs, TopoCommand, TopoDrawArgs, TopoImportArgs, TopoProbeArgs, TopoText,
 };
-pub(crate) use interop::{ExportArgs, ExportForm, ImportArgs};
 pub(crate) use tune::TuneArgs;
 
 const EXIT_CODES: &str = "Exit codes: 0 all is well; 1 what was checked is wrong, or a run failed or gave wrong elements; \

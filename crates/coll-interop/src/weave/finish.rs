@@ -72,6 +72,8 @@ impl Weaver<'_> {
             ranks,
             origin: None,
             proof: None,
+            accumulate: None,
+            wire: None,
         }
     }
 }
