@@ -39,6 +39,8 @@ fn blocks(page: &Path) -> Vec<Trial> {
                 match mark.split_whitespace().next() {
                     Some("coll") => trials.push(Trial::test(name, move || schedule(&mark, &body))),
                     Some("topology") => trials.push(Trial::test(name, move || topology(&mark, &body))),
+                    Some("xml") => trials.push(Trial::test(name, move || foreign(&mark, &body))),
+                    Some("export") => trials.push(Trial::test(name, move || export(&mark, &body))),
                     Some("plan") => trials.push(Trial::test(name, move || plan(&mark, &body))),
                     _ => {}
                 }
@@ -96,6 +98,20 @@ fn topology(mark: &str, text: &str) -> Result<(), Failed> {
     let loaded = coll_topo::load("example", text.trim_end());
     let codes: Vec<String> = loaded.diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect();
     verdict(mark, &codes)
+}
+
+/// ```` ```xml ```` is MSCCL's.
+fn foreign(mark: &str, text: &str) -> Result<(), Failed> {
+    let examined = coll::foreign::examine(coll::foreign::Form::MscclXml, "example.xml", text.into(), None);
+    let told = |d: &coll_base::Diagnostic| format!("{} {}", d.code, d.message);
+    verdict(mark, &examined.diagnostics.iter().map(told).collect::<Vec<_>>())
+}
+
+/// ```` ```export ```` is a plan that is to be written in it.
+fn export(mark: &str, text: &str) -> Result<(), Failed> {
+    let plan = coll::read_plan_text(text).map_err(|error| error.to_string())?.plan;
+    let told = coll_interop::msccl::write(&plan, &Default::default()).err();
+    verdict(mark, &told.iter().map(|d| format!("{} {}", d.code, d.message)).collect::<Vec<_>>())
 }
 
 fn verdict(mark: &str, found: &[String]) -> Result<(), Failed> {

@@ -83,6 +83,7 @@ fn named_packages_stand_in_one_manifest_each() {
         ("clap", "collc"),
         ("toml", "coll-topo"),
         ("memmap2", "collc"),
+        ("roxmltree", "coll-interop"),
         ("cranelift-codegen", "coll-jit"),
         ("cranelift-frontend", "coll-jit"),
         ("cranelift-jit", "coll-jit"),
@@ -167,6 +168,7 @@ fn every_code_has_a_page_and_a_fixture() {
         coll_plan::codes::ALL,
         coll_compile::codes::ALL,
         coll_topo::codes::ALL,
+        coll_interop::codes::ALL,
     ];
     let mut codes = BTreeMap::new();
     for &(code, title) in tables.into_iter().flatten() {
@@ -176,6 +178,8 @@ fn every_code_has_a_page_and_a_fixture() {
     let fixtures: Vec<String> = files("tests/ui", "coll")
         .iter()
         .chain(&files("tests/plan", "plan"))
+        .chain(&files("tests/foreign/broken", "xml"))
+        .chain(&files("tests/foreign/broken", "plan"))
         .chain(["toml", "xml", "txt"].map(|ending| files("tests/topo", ending)).iter().flatten())
         .map(|path| path.file_name().expect("it has a name").to_string_lossy().into_owned())
         .collect();

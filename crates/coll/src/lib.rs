@@ -14,6 +14,7 @@
 
 mod bundle;
 mod comm;
+pub mod foreign;
 pub mod library;
 mod one_rank;
 mod origin;

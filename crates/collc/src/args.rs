@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 mod bench;
+mod interop;
 mod sim;
 mod topo;
 mod tune;
@@ -11,6 +12,7 @@ use coll_base::DType;
 use std::path::PathBuf;
 
 pub(crate) use bench::{BenchArgs, BenchFormat, BenchMemory, Through};
+pub(crate) use interop::{ExportArgs, ExportForm, ImportArgs};
 pub(crate) use sim::{CompareArgs, Ground, Model, SimArgs};
 pub(crate) use topo::{
     TopoArgs, TopoCheckArgs, TopoCommand, TopoDrawArgs, TopoImportArgs, TopoProbeArgs, TopoText,
@@ -43,6 +45,10 @@ pub(crate) enum Command {
     Compile(CompileArgs),
     /// Run a schedule, a plan or an operation on real processes and verify every element
     Run(RunArgs),
+    /// Make a proved plan of a schedule of another tool
+    Import(ImportArgs),
+    /// Write a proved plan in the form of another tool
+    Export(ExportArgs),
     /// Format schedule files
     Fmt(FmtArgs),
     /// List the library's schedules with their costs

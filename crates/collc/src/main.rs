@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         Command::Check(args) => cmd::check::run(&args),
         Command::Compile(args) => cmd::compile::run(&args),
         Command::Run(args) => cmd::run::run(&args),
+        Command::Import(args) => cmd::import::run(&args),
+        Command::Export(args) => cmd::export::run(&args),
         Command::Fmt(args) => cmd::fmt::run(&args),
         Command::List(args) => cmd::list::run(&args),
         Command::Explain(args) => cmd::explain::run(&args),

@@ -1,5 +1,6 @@
 //! `collc check`: which rank counts a schedule keeps its contract for, and what is known of it.
 
+mod foreign;
 mod plan;
 pub(super) mod report;
 pub(super) mod sweep;
@@ -13,6 +14,9 @@ use std::process::ExitCode;
 
 /// Checks all schedules of a file, or the one that is named.
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
+    if let Some(examined) = crate::cmd::foreign::open(&args.target, args.root)? {
+        return foreign::run(args, &examined);
+    }
     if let Some(bytes) = plan::bytes(&args.target)? {
         return plan::run(args, &bytes);
     }

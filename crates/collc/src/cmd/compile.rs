@@ -2,7 +2,7 @@
 
 use crate::args::{CompileArgs, Emit, Passes};
 use crate::cmd::check::{report, sweep::sweep};
-use crate::cmd::target;
+use crate::cmd::{foreign, target};
 use crate::failure::Failure;
 use crate::{output, render};
 use coll::{Bundle, Outcome, Proved, RankCounts, RankOutcome, Source};
@@ -16,6 +16,10 @@ const BUNDLE_RANKS: std::ops::RangeInclusive<u32> = 2..=16;
 
 /// Compiles one schedule.
 pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
+    if let Some(examined) = foreign::open(&args.target, args.root)? {
+        refuse_to_overwrite(args)?;
+        return foreign::compile(args, examined);
+    }
     let mut source = target::open(&args.target)?;
     target::restrict(&mut source, args.choice.schedule.as_deref());
     refuse_to_overwrite(args)?;

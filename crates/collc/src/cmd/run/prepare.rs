@@ -166,6 +166,12 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
     refuse_constants(args)?;
     let path = Path::new(&args.target);
     let bytes = coll::read_bytes(path, PLAN_SIZE_MAX_BYTES)?;
+    if coll::foreign::Form::of(&bytes).is_some() {
+        let examined = crate::cmd::foreign::of_bytes(&args.target, bytes, args.root)?;
+        let examined = examined.expect("invariant: it is of such a form");
+        let plan = super::foreign::plan(args, examined, ranks)?;
+        return Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark: None });
+    }
     if coll::is_plan(&bytes) {
         return from_plan(args, &bytes, ranks);
     }

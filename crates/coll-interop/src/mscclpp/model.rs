@@ -1,0 +1,124 @@
+//! An execution plan as the file says it.
+
+use crate::Limits;
+use crate::collectives::{by_word, likely_roots};
+use crate::layout::Buffer;
+use coll_base::Span;
+
+/// A plan of MSCCL++, read and checked by itself.
+#[derive(Clone, Debug)]
+pub struct ExecutionPlan {
+    pub(crate) name: String,
+    pub(crate) collective: String,
+    pub(crate) limits: Limits,
+    pub(crate) gpus: Vec<Gpu>,
+    pub(crate) span: Span,
+}
+
+impl ExecutionPlan {
+    /// The name that it gives itself.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many ranks it is for.
+    pub fn ranks(&self) -> u32 {
+        self.gpus.len() as u32
+    }
+
+    /// The collective in the file's own word.
+    pub fn collective(&self) -> &str {
+        &self.collective
+    }
+
+    /// For which calls its own runtime would take it.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// If the collective has a root, which the form does not say: all ranks, the likely ones first.
+    pub fn roots(&self) -> Option<Vec<u32>> {
+        let root = by_word(&self.collective)?.root?;
+        let mut traffic = vec![(0, 0); self.gpus.len()];
+        for (rank, gpu) in self.gpus.iter().enumerate() {
+            for op in gpu.blocks.iter().flat_map(|block| &block.ops) {
+                for &(peer, _) in op.targets.iter().filter_map(|side| side.peer.as_ref()) {
+                    traffic[rank].0 += 1;
+                    traffic[peer as usize].1 += 1;
+                }
+                for &(peer, _) in op.sources.iter().filter_map(|side| side.peer.as_ref()) {
+                    traffic[peer as usize].0 += 1;
+                    traffic[rank].1 += 1;
+                }
+            }
+        }
+        Some(likely_roots(root, &traffic))
+    }
+}
+
+/// One rank.
+#[derive(Clone, Debug)]
+pub(crate) struct Gpu {
+    /// Chunks of its input, its output and its scratch.
+    pub(crate) chunks: [u32; 3],
+    pub(crate) blocks: Vec<Block>,
+    /// How often each semaphore may be acquired at the start.
+    pub(crate) semaphores: Vec<u32>,
+    pub(crate) span: Span,
+}
+
+/// A thread block; what a `pipeline` holds stands in its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) ops: Vec<Op>,
+}
+
+/// What an operation does. Its sides say with what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// Copies, puts or gets: what the first source has goes to every target.
+    Move,
+    /// Adds up all sources; what comes out goes to every target.
+    Reduce,
+    /// Lets the peers know. A relaxed one says nothing of data.
+    Signal {
+        relaxed: bool,
+    },
+    /// Waits for the peers to let know.
+    Wait {
+        relaxed: bool,
+    },
+    /// Waits for other thread blocks of the rank.
+    Barrier,
+    Acquire,
+    Release,
+}
+
+/// Chunks at one end of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side {
+    /// Another rank, if they lie there.
+    pub(crate) peer: Option<(u32, Buffer)>,
+    /// The buffer; of another rank's, the same as is said there.
+    pub(crate) buffer: Buffer,
+    pub(crate) index: u32,
+    pub(crate) size: u32,
+    /// They are packets, which say themselves that they have come.
+    pub(crate) packets: bool,
+}
+
+/// An operation.
+#[derive(Clone, Debug)]
+pub(crate) struct Op {
+    pub(crate) act: Act,
+    pub(crate) sources: Vec<Side>,
+    pub(crate) targets: Vec<Side>,
+    /// For signals and waits: peer, and which of the channels to that peer.
+    pub(crate) channels: Vec<(u32, u32)>,
+    /// For a barrier its number and how many thread blocks meet; for semaphores their numbers.
+    pub(crate) numbers: Vec<u32>,
+    pub(crate) meets: u32,
+    /// Which part of how many thread blocks that share it.
+    pub(crate) part: (u32, u32),
+    pub(crate) span: Span,
+}

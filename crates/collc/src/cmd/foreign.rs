@@ -1,0 +1,160 @@
+//! Schedules of other tools as what a command is about: opened, shown, compiled.
+
+use crate::args::{CompileArgs, Emit};
+use crate::cmd::target;
+use crate::failure::Failure;
+use crate::{output, render};
+use coll::foreign::{Examined, ForeignSchedule, Form, examine};
+use coll_base::DType;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The largest foreign file that is read.
+const SIZE_MAX_BYTES: u64 = 1 << 30;
+
+/// Reads and proves a file, if it is of a foreign form.
+pub(crate) fn open(name: &str, root: Option<u32>) -> Result<Option<Examined>, Failure> {
+    if !target::names_a_file(name) || Path::new(name).is_dir() {
+        return Ok(None);
+    }
+    // What is wrong with the file otherwise is told by whoever reads it for what it is.
+    let Ok(bytes) = coll::read_bytes(Path::new(name), SIZE_MAX_BYTES) else { return Ok(None) };
+    of_bytes(name, bytes, root)
+}
+
+/// Proves what was read, if it is of a foreign form.
+pub(crate) fn of_bytes(name: &str, bytes: Vec<u8>, root: Option<u32>) -> Result<Option<Examined>, Failure> {
+    let Some(form) = Form::of(&bytes) else { return Ok(None) };
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        Failure::unusable(format!("`{name}` is no text file: byte {offset} is not UTF-8 text"))
+            .help(format!("{} is written in UTF-8", form.name()))
+    })?;
+    if let Some(root) = root {
+        let examined = examine(form, name, text, Some(root));
+        let ranks = examined.schedule.as_ref().map_or(u32::MAX, |schedule| schedule.plan.world());
+        if root >= ranks {
+            return Err(Failure::unusable(format!("root {root} is no rank among {ranks}")));
+        }
+        return Ok(Some(examined));
+    }
+    Ok(Some(examine(form, name, text, None)))
+}
+
+/// The schedule of a file that is right; what is wrong is shown.
+pub(crate) fn right(name: &str, examined: Examined) -> Result<ForeignSchedule, Failure> {
+    show(&examined);
+    let count = examined.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
+    match examined.schedule {
+        Some(schedule) if schedule.verdict.ok => Ok(schedule),
+        Some(_) => Err(Failure::wrong(format!("`{name}` does not do what it says: {count} errors"))),
+        None => Err(Failure::unusable(format!("`{name}` has {count} errors"))),
+    }
+}
+
+/// What was found, on standard error.
+pub(crate) fn show(examined: &Examined) {
+    output::complain_raw(&render::render(&examined.map, &examined.diagnostics, output::colours()));
+}
+
+/// What is to be known of a schedule that will run: what its own runtime would say to the call, and what was put in.
+pub(crate) fn remarks(
+    name: &str,
+    schedule: &ForeignSchedule,
+    (bytes, dtype): (u64, DType),
+    in_place: bool,
+) -> Vec<String> {
+    let size_bytes = dtype.size_bytes();
+    let mut remarks: Vec<String> = schedule
+        .limits
+        .exclude(bytes / size_bytes, size_bytes, in_place)
+        .into_iter()
+        .map(|reason| {
+            format!(
+                "`{name}` is not for this call: {reason}; its own runtime would pass it over, here it runs"
+            )
+        })
+        .collect();
+    remarks.extend(copies(schedule));
+    remarks
+}
+
+/// The copies that were put in.
+pub(crate) fn copies(schedule: &ForeignSchedule) -> Option<String> {
+    let for_what = if schedule.limits.in_place { "in place" } else { "out of place" };
+    (schedule.copies > 0).then(|| {
+        format!(
+            "{} copies were put in, since the file is for calls {for_what} alone and a plan serves both",
+            schedule.copies
+        )
+    })
+}
+
+/// `collc compile` of a foreign file: its plan.
+pub(crate) fn compile(args: &CompileArgs, examined: Examined) -> Result<ExitCode, Failure> {
+    let schedule = right(&args.target, examined)?;
+    let plan = &schedule.plan;
+    if let Some(ranks) = args.ranks.as_ref().filter(|ranks| ranks.single() != Some(plan.world())) {
+        let asked = ranks.single().map_or("several counts".into(), |ranks| format!("{ranks}"));
+        return Err(Failure::unusable(format!(
+            "`{}` is a schedule for {} ranks, not {asked}",
+            args.target,
+            plan.world()
+        )));
+    }
+    if !args.choice.define.is_empty() || args.choice.schedule.is_some() {
+        return Err(Failure::unusable("`-D` and `--schedule` are for schedules in the coll language"));
+    }
+    let plan = match args.rank {
+        None => plan.clone(),
+        Some(rank) => plan
+            .slice(rank)
+            .ok_or_else(|| Failure::unusable(format!("rank {rank} is no rank among {}", plan.world())))?,
+    };
+    let text = match args.emit {
+        Some(Emit::Plan) => coll_plan::to_text(&plan),
+        Some(Emit::Json) => coll_plan::to_json(&plan),
+        Some(_) => {
+            return Err(Failure::unusable(
+                "a schedule of another tool becomes a plan, and has no program or tree",
+            )
+            .help("print it with `--emit plan` or `--emit json`"));
+        }
+        None => {
+            let stem =
+                Path::new(&args.target).file_stem().map_or("out".into(), |stem| stem.to_string_lossy());
+            let path = args.output.clone().unwrap_or_else(|| format!("{stem}.plan").into());
+            output::write_file(&path, &coll_plan::to_bytes(&plan))?;
+            output::print(&format!("{}wrote {}\n", summary(&schedule), path.display()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    match &args.output {
+        Some(path) => output::write_file(path, text.as_bytes())?,
+        None => output::print(&text)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What an imported schedule is, in two lines or three.
+pub(crate) fn summary(schedule: &ForeignSchedule) -> String {
+    let plan = &schedule.plan;
+    let ops: usize = plan.ranks.iter().map(|part| part.ops.len()).sum();
+    let promise = match schedule.verdict.postcondition {
+        Some(_) => "keeps its contract",
+        None => "promises nothing that is known here, does not stop and has no race",
+    };
+    let mut text = format!(
+        "{} for {} ranks: {ops} operations, {promise}; least message slots: {}\n",
+        plan.name,
+        plan.world(),
+        schedule.verdict.min_slots
+    );
+    if let Some(copies) = copies(schedule) {
+        text += &format!("  {copies}\n");
+    }
+    if schedule.equal_chunks_only {
+        text += &format!("  chunks change places: counts have to divide by {}\n", schedule.limits.chunks);
+    }
+    text
+}

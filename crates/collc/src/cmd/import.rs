@@ -1,0 +1,34 @@
+//! `collc import`: a schedule of another tool becomes a proved plan.
+
+use crate::args::ImportArgs;
+use crate::cmd::foreign;
+use crate::failure::Failure;
+use crate::output;
+use std::process::ExitCode;
+
+/// Imports one file.
+pub(crate) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    let name = args.file.display().to_string();
+    let bytes = coll::read_bytes(&args.file, 1 << 30)?;
+    let Some(examined) = foreign::of_bytes(&name, bytes, args.root)? else {
+        return Err(Failure::unusable(format!("`{name}` is no schedule of another tool"))
+            .help("MSCCL XML begins with `<algo`, MSCCL++ JSON is an object with `gpus`"));
+    };
+    let schedule = foreign::right(&name, examined)?;
+    match &args.output {
+        None => output::print(&coll_plan::to_text(&schedule.plan))?,
+        Some(path) => {
+            let is_source = std::fs::canonicalize(path).ok() == std::fs::canonicalize(&args.file).ok();
+            if is_source && path.exists() {
+                return Err(Failure::unusable(format!(
+                    "`-o {}` would overwrite the file itself",
+                    path.display()
+                )));
+            }
+            output::write_file(path, &coll_plan::to_bytes(&schedule.plan))?;
+            let text = foreign::summary(&schedule);
+            output::print(&format!("{text}wrote {}\n", path.display()))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
