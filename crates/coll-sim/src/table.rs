@@ -116,9 +116,8 @@ impl Table {
             scratch_max: 0,
         };
         let mut known: FxHashMap<(u32, u32, u32), u32> = FxHashMap::default();
-        let mut sizes = Sizes::default();
+        let sizes = Sizes::new(parts, elements)?;
         for &(plan, part) in &parts.0 {
-            sizes.fill(plan, elements)?;
             table.scratch_max = table.scratch_max.max(sizes.scratch(plan, part));
             for op in &part.ops {
                 let id = table.kinds.len() as u32;
@@ -247,23 +246,28 @@ fn kind(action: Action) -> Kind {
     }
 }
 
-/// Elements of blocks by class, for the plan that was filled in last.
-#[derive(Default)]
+/// Elements of blocks by class.
 struct Sizes {
     counts: Vec<u64>,
-    filled: bool,
 }
 
 impl Sizes {
-    fn fill(&mut self, plan: &Plan, elements: u64) -> Result<(), SimError> {
-        // A whole plan's serve all of its ranks.
-        if self.filled && plan.is_whole() {
-            return Ok(());
+    /// A slice knows the lengths of its rank's own blocks alone, and others pass through it: so they are put together from all.
+    fn new(parts: &Parts, elements: u64) -> Result<Sizes, SimError> {
+        let mut counts: Vec<u64> = Vec::new();
+        for &(plan, _) in &parts.0 {
+            let elements = if plan.contract.buffers.is_empty() { 0 } else { elements };
+            let known = plan.contract.counts(elements).map_err(SimError::Bytes)?;
+            if plan.is_whole() || counts.is_empty() {
+                counts = known;
+            } else {
+                counts.iter_mut().zip(known).for_each(|(count, known)| *count = known.max(*count));
+            }
+            if plan.is_whole() {
+                break;
+            }
         }
-        let elements = if plan.contract.buffers.is_empty() { 0 } else { elements };
-        self.counts = plan.contract.counts(elements).map_err(SimError::Bytes)?;
-        self.filled = true;
-        Ok(())
+        Ok(Sizes { counts })
     }
 
     fn of(&self, plan: &Plan, regions: &[Region]) -> u64 {

@@ -11,7 +11,7 @@ use coll::{Bytes, RankCounts};
 use coll_base::DType;
 use std::path::PathBuf;
 
-pub(crate) use bench::{BenchArgs, BenchFormat, BenchMemory, Through};
+pub(crate) use bench::{BenchArgs, BenchFormat, BenchMemory, BenchTransport, Through};
 pub(crate) use interop::{ExportArgs, ExportForm, ImportArgs};
 pub(crate) use sim::{CompareArgs, Ground, Model, SimArgs};
 pub(crate) use topo::{

@@ -146,7 +146,7 @@ fn one_simulator_serves_all_sizes() {
 
 #[test]
 fn slices_of_a_plan_are_run_like_the_whole() {
-    for name in ["allreduce.ring", "alltoall.pairwise", "barrier.dissemination"] {
+    for name in ["allreduce.ring", "alltoall.pairwise", "alltoall.bruck", "barrier.dissemination"] {
         let plan = compile(name, 6, &[]).expect("it serves 6 ranks");
         let slices: Vec<_> = (0..6).rev().map(|rank| plan.slice(rank).expect("it is there")).collect();
         let network = ports(6, Constants { message_us: 0.5, ..Constants::PLAIN });

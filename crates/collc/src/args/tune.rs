@@ -8,15 +8,18 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct TuneArgs {
-    /// Transport between ranks
-    #[arg(long, value_enum, default_value = "tcp")]
-    pub(crate) transport: BenchTransport,
+    /// Transports between ranks, one after the other: `tcp,shm`
+    #[arg(long, value_enum, default_value = "tcp", value_delimiter = ',')]
+    pub(crate) transport: Vec<BenchTransport>,
     /// Rank counts to measure with [default: 2, and two for each core]
     #[arg(long, value_name = "COUNTS", allow_hyphen_values = true)]
     pub(crate) ranks: Option<RankCounts>,
     /// Where to write; what the file has of other transports is kept
     #[arg(short, long, value_name = "FILE", default_value = "collc-tune.json")]
     pub(crate) output: PathBuf,
+    /// Then run all operations with what the constants choose, and say how far predictions were off
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Seconds that the timed runs of a probe should take
     #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = seconds)]
     pub(crate) target: f64,

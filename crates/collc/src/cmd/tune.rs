@@ -3,9 +3,11 @@
 //! Copies and reductions are timed in this process. Then a few schedules, each of which stresses something else, are run
 //! by rank processes at several sizes, and the transport's constants are fitted to what they took.
 
+mod check;
+
 use super::bench::{Cell, Measured, Pace, Settings, measure};
 use super::choice;
-use crate::args::TuneArgs;
+use crate::args::{BenchTransport, TuneArgs};
 use crate::failure::Failure;
 use crate::output;
 use coll::select::{Candidate, Forced};
@@ -37,30 +39,55 @@ const FAR_BYTES: usize = 96 << 20;
 
 /// Measures, fits, prints and writes.
 pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode, Failure> {
-    let transport = args.transport.name();
     // What is in the way is told before anything takes time.
     let mut tuning = known(&args.output)?;
-    let start = Tuning::shipped().of(transport).cloned();
-    let start = start.ok_or_else(|| Failure::unusable(format!("nothing is known of {transport}")))?;
     let cores = choice::cores();
     let counts = args.ranks.clone().unwrap_or_else(|| default_counts(cores));
-    let start = within_a_rank(start)?;
-    let mut probes = Vec::new();
-    for ranks in counts.iter().filter(|&ranks| ranks > 1) {
-        output::complain_raw(&format!("measuring on {ranks} ranks over {transport}\n"));
-        probes.extend(measured(args, ranks, cores)?);
-    }
-    if probes.is_empty() {
+    let counts: Vec<u32> = counts.iter().filter(|&ranks| ranks > 1).collect();
+    if counts.is_empty() {
         return Err(Failure::unusable("no rank count has messages").help("give two ranks at least"));
     }
-    let probed: Vec<Probe> = probes.iter().map(|(_, probe)| probe).map(copied).collect();
-    let constants = coll_cost::fit(&start, &probed);
-    output::print(&report(&constants, &probes))?;
-    tuning.set(constants);
+    let mut errors = Vec::new();
+    for &transport in &args.transport {
+        let constants = fitted(args, transport, &counts, cores)?;
+        tuning.set(constants.clone());
+        if args.check {
+            errors.extend(check::errors(args, &tuning, transport, &counts, cores)?);
+        }
+    }
+    if args.check {
+        let transports: Vec<&str> = args.transport.iter().map(|transport| transport.name()).collect();
+        output::print(&check::verdict(&transports, &mut errors))?;
+    }
     output::write_file(&args.output, tuning.to_json().as_bytes())?;
     let shown = args.output.display();
     output::print(&format!("written to {shown}; COLLC_TUNE={shown} or `--constants {shown}` takes it\n"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// One transport's constants, measured.
+fn fitted(
+    args: &TuneArgs,
+    transport: BenchTransport,
+    counts: &[u32],
+    cores: u32,
+) -> Result<Constants, Failure> {
+    let name = transport.name();
+    let start = Tuning::shipped().of(name).cloned();
+    let start = start.ok_or_else(|| Failure::unusable(format!("nothing is known of {name}")))?;
+    let start = within_a_rank(start)?;
+    let mut probes = Vec::new();
+    for &ranks in counts {
+        output::complain_raw(&format!("measuring on {ranks} ranks over {name}\n"));
+        let cells = PROBES.iter().flat_map(|&(schedule, in_place)| {
+            SIZES.map(|bytes| probe(schedule.to_string(), in_place, bytes))
+        });
+        probes.extend(measured(args, transport, ranks, cores, cells.collect())?);
+    }
+    let probed: Vec<Probe> = probes.iter().map(|(_, probe)| probe).map(copied).collect();
+    let constants = coll_cost::fit(&start, &probed);
+    output::print(&report(&constants, &probes))?;
+    Ok(constants)
 }
 
 /// What the file holds already, of this transport or others.
@@ -81,20 +108,22 @@ fn default_counts(cores: u32) -> RankCounts {
     format!("2,{most}").parse().unwrap_or_else(|_| RankCounts::range(2, 2))
 }
 
-/// Runs the probes on so many ranks: each with its name.
-fn measured(args: &TuneArgs, ranks: u32, cores: u32) -> Result<Vec<(String, Probe)>, Failure> {
-    let mut cells = Vec::new();
-    for (schedule, in_place) in PROBES {
-        let (operation, _) = schedule.split_once('.').unwrap_or((schedule, ""));
-        cells.extend(SIZES.map(|bytes| Cell {
-            operation: operation.to_string(),
-            bytes,
-            in_place,
-            schedule: Some(schedule.to_string()),
-        }));
-    }
+/// A run of one schedule.
+fn probe(schedule: String, in_place: bool, bytes: u64) -> Cell {
+    let operation = schedule.split_once('.').map_or(schedule.as_str(), |(operation, _)| operation);
+    Cell { operation: operation.to_string(), bytes, in_place, schedule: Some(schedule) }
+}
+
+/// Runs cells on so many ranks: each with its name.
+fn measured(
+    args: &TuneArgs,
+    transport: BenchTransport,
+    ranks: u32,
+    cores: u32,
+    cells: Vec<Cell>,
+) -> Result<Vec<(String, Probe)>, Failure> {
     let mut probes = Vec::new();
-    measure(settings(args, ranks, cores, cells), &mut |cells, measured| {
+    measure(settings(args, transport, ranks, cores, cells), &mut |cells, measured| {
         let cell = &cells[measured.cell];
         let outline = outline(&measured, cell, ranks)?;
         let (work, layout) = (work(&measured), Layout::one_host(cores));
@@ -125,7 +154,13 @@ fn outline(measured: &Measured, cell: &Cell, ranks: u32) -> Result<Outline, Fail
     }
 }
 
-fn settings(args: &TuneArgs, world: u32, cores: u32, cells: Vec<Cell>) -> Settings {
+fn settings(
+    args: &TuneArgs,
+    transport: BenchTransport,
+    world: u32,
+    cores: u32,
+    cells: Vec<Cell>,
+) -> Settings {
     Settings {
         rank: 0,
         world,
@@ -148,7 +183,7 @@ fn settings(args: &TuneArgs, world: u32, cores: u32, cells: Vec<Cell>) -> Settin
         },
         check: true,
         time_limit_s: args.timeout,
-        transport: args.transport.name().to_string(),
+        transport: transport.name().to_string(),
         checksums: false,
         shared_memory: false,
         deterministic: false,

@@ -26,10 +26,18 @@ pub(super) struct OverPlans<W> {
     wire: W,
     barrier: Bound,
     operation: u64,
-    /// Slices and bus factors of plans that were made.
-    plans: BTreeMap<String, (Plan, f64)>,
+    /// Plans that were made.
+    plans: BTreeMap<String, Made>,
     cell: Option<Bind>,
     memory: Vec<Memory>,
+}
+
+/// A plan that was made.
+struct Made {
+    slice: Plan,
+    /// The whole plan's contract: a slice knows no lengths of blocks that only pass through its rank.
+    whole: Contract,
+    bus_factor: f64,
 }
 
 /// A cell's plan, bound.
@@ -71,8 +79,8 @@ impl<W: Wire> OverPlans<W> {
         let (world, rank) = (settings.world, settings.rank);
         let wire = meet(chooser.fingerprint())?;
         let barrier = Candidate { operation: "barrier", schedule: "dissemination", params: Vec::new() };
-        let (plan, _) = slice(&barrier, world, 0, rank)?;
-        let barrier = bind(&plan, rank, &[], settings.dtype.size_bytes(), None, &[])?;
+        let made = slice(&barrier, world, 0, rank)?;
+        let barrier = bind(&made.slice, rank, &[], settings.dtype.size_bytes(), None, &[])?;
         Ok(OverPlans {
             settings: settings.clone(),
             chooser,
@@ -116,10 +124,10 @@ impl<W: Wire> Subject for OverPlans<W> {
         if !self.plans.contains_key(&key) {
             self.plans.insert(key.clone(), slice(&candidate, world, root, rank)?);
         }
-        let (plan, bus_factor) = &self.plans[&key];
+        let Made { slice: plan, whole, bus_factor } = &self.plans[&key];
         let contract = plan.contract.clone();
         let elements = block_elements(&contract, cell.bytes, dtype);
-        let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
+        let counts = whole.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
         let placement = |role| match role {
             BufferRole::InOut if cell.in_place => Placement::InPlace,
             _ => Placement::Separate,
@@ -202,7 +210,7 @@ impl<W: Wire> Subject for OverPlans<W> {
 }
 
 /// This rank's part of a proved plan, and the plan's bus factor: the least that the busiest rank must move.
-fn slice(candidate: &Candidate, world: u32, root: u32, rank: u32) -> Result<(Plan, f64), Failure> {
+fn slice(candidate: &Candidate, world: u32, root: u32, rank: u32) -> Result<Made, Failure> {
     let proved = match candidate.prove(world, root) {
         Outcome::Right(proved) => proved,
         Outcome::DoesNotApply { reason, .. } => {
@@ -211,9 +219,9 @@ fn slice(candidate: &Candidate, world: u32, root: u32, rank: u32) -> Result<(Pla
         Outcome::Wrong(_) => return Err(Failure::wrong(format!("{candidate} is wrong on {world} ranks"))),
     };
     let bounds = &proved.properties.bounds;
-    let factor = Fraction::to_f64(bounds.sent_max.max(bounds.received_max));
+    let bus_factor = Fraction::to_f64(bounds.sent_max.max(bounds.received_max));
     let slice = proved.plan.slice(rank).expect("invariant: a whole plan has every rank");
-    Ok((slice, factor))
+    Ok(Made { slice, whole: proved.plan.contract.clone(), bus_factor })
 }
 
 /// Whether the operation reduces: a rank's slice cannot always tell.
