@@ -267,9 +267,14 @@ fn constants_are_measured_written_and_taken() {
     fs::write(&path, damaged).expect("it can be written");
     refused(&ask(&["--constants", &file]), &[], 2, "swich_us");
     refused(&tune, &[], 2, "it would be replaced");
-    let threads = ["tune", "--transport", "threads", "--ranks", "2", "--target", "0.005", "-o", &file];
+    let both =
+        ["tune", "--transport", "shm,threads", "--ranks", "2", "--target", "0.003", "--check", "-o", &file];
     fs::remove_file(&path).expect("it is there");
-    assert!(printed(&threads, &[]).contains("\nthreads: a message costs"));
+    let text = printed(&both, &[]);
+    assert!(text.contains("\nthreads: a message costs") && text.contains("\nshm: a message costs"), "{text}");
+    // Ten operations at five sizes, and a barrier, twice.
+    assert!(text.contains("shm and threads: the median error of 102 predictions is "), "{text}");
+    assert!(text.contains("\nallreduce.") && text.contains("\nbarrier."), "{text}");
     refused(&["tune", "--ranks", "1", "-o", &format!("{file}.new")], &[], 2, "two ranks at least");
 }
 
