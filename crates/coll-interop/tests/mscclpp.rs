@@ -105,7 +105,7 @@ fn what_the_tools_own_checks_let_pass() {
 fn what_is_no_json_is_told_with_its_place() {
     let text = text_of(NAME);
     for end in (10..text.len() - 2).step_by(997) {
-        if let Some(form) = coll_interop::Form::of(text[..end].as_bytes()) {
+        if let Some(form) = coll_interop::Form::of(&text.as_bytes()[..end]) {
             let mut map = SourceMap::new();
             let file = map.add("plan.json", &text[..end]);
             let told = coll_interop::Foreign::read(form, file, &map).expect_err("it is cut off");
