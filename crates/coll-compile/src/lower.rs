@@ -159,6 +159,7 @@ fn assemble(shared: Shared<'_>, ranks: Vec<RankPlan>) -> Plan {
         ranks,
         origin: None,
         proof: None,
+        placement: None,
     }
 }
 

@@ -7,9 +7,14 @@
 
 use crate::{Plan, PlanError, normal_form, verify};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 
-/// The version of a plan's forms that this build writes. Of binary plans it reads no other.
-pub const FORMAT_VERSION: u32 = 3;
+/// The newest version of a plan's forms. Plans that say nothing which is new in it are written in an older one, so that
+/// who knows no newer one can read them: see [`version`].
+pub const FORMAT_VERSION: u32 = 4;
+
+/// The version before placements: of plans without one, every form is the same in both.
+const PLAIN_VERSION: u32 = 3;
 
 /// The oldest version whose text and JSON are read: what came later is left out there.
 pub(crate) const READABLE_VERSION_MIN: u32 = 2;
@@ -32,10 +37,10 @@ pub enum DecodeError {
     },
     /// Another version wrote it.
     #[error(
-        "plan format version {found}, and this build reads version {expected}; compile the schedule anew"
+        "plan format version {found}, and this build reads versions {PLAIN_VERSION} to {expected}; compile the schedule anew"
     )]
     ForeignVersion {
-        /// What this build reads.
+        /// The newest that this build reads.
         expected: u32,
         /// What the file says.
         found: u32,
@@ -83,12 +88,22 @@ pub enum DecodeError {
     Invalid(#[from] PlanError),
 }
 
+/// The version of a plan's forms: the oldest that can say what it says.
+pub fn version(plan: &Plan) -> u32 {
+    if plan.placement.is_some() { FORMAT_VERSION } else { PLAIN_VERSION }
+}
+
 /// A plan's binary form. The plan has been verified.
 pub fn to_bytes(plan: &Plan) -> Vec<u8> {
-    let body = body(&normal_form(plan));
+    let mut body = body(&normal_form(plan));
+    let version = version(plan);
+    // The placement is the last field, and one byte if there is none: the version before ended without it.
+    if version == PLAIN_VERSION {
+        body.pop();
+    }
     let mut bytes = Vec::with_capacity(FRAME_SIZE_BYTES + body.len());
     bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&Sha256::digest(&body));
     bytes.extend_from_slice(&body);
@@ -111,7 +126,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Plan, DecodeError> {
         return Err(truncated(FRAME_SIZE_BYTES as u64, bytes));
     };
     let found = u32::from_le_bytes(*version);
-    if found != FORMAT_VERSION {
+    if !(PLAIN_VERSION..=FORMAT_VERSION).contains(&found) {
         return Err(DecodeError::ForeignVersion { expected: FORMAT_VERSION, found });
     }
     let split =
@@ -131,9 +146,13 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Plan, DecodeError> {
     if digest.as_slice() != due {
         return Err(DecodeError::Corrupted { expected: hex(due), found: hex(&digest) });
     }
-    let malformed = |detail: String| DecodeError::Malformed { version: FORMAT_VERSION, detail };
+    let malformed = |detail: String| DecodeError::Malformed { version: found, detail };
+    let body = match found {
+        PLAIN_VERSION => Cow::Owned([body, &[0]].concat()),
+        _ => Cow::Borrowed(body),
+    };
     let (plan, rest) =
-        postcard::take_from_bytes::<Plan>(body).map_err(|error| malformed(error.to_string()))?;
+        postcard::take_from_bytes::<Plan>(&body).map_err(|error| malformed(error.to_string()))?;
     if !rest.is_empty() {
         return Err(malformed(format!("{} bytes are left over", rest.len())));
     }
@@ -145,12 +164,15 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Plan, DecodeError> {
 /// say the same have the same hash, however their tables are laid out and wherever they come from.
 pub fn hash(plan: &Plan) -> String {
     let normal = normal_form(plan);
-    // The body ends with origin and proof: a byte each for none, so the rest need not be cloned to leave them out.
+    // The body ends with origin, proof and placement: a byte each for none, so the rest need not be cloned to leave them out.
     let mut body = body(&normal);
-    let tail = postcard::to_stdvec(&(&normal.origin, &normal.proof))
-        .expect("invariant: strings and numbers serialise");
+    let serialised = "invariant: strings and numbers serialise";
+    let tail = postcard::to_stdvec(&(&normal.origin, &normal.proof, &normal.placement)).expect(serialised);
     body.truncate(body.len() - tail.len());
     body.extend([0, 0]);
+    if let Some(placement) = &normal.placement {
+        body.extend(postcard::to_stdvec(placement).expect(serialised));
+    }
     hex(&Sha256::digest(body))
 }
 
@@ -182,8 +204,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Proof;
     use crate::samples::pair;
+    use crate::{Placement, Proof};
 
     #[test]
     fn what_is_written_reads_back() {
@@ -216,8 +238,8 @@ mod tests {
         assert!(kind(&bytes[..5]).starts_with("the plan is cut short"));
         assert!(kind(&[&bytes[..], b"\n"].concat()).starts_with("bytes after the plan"));
         let mut later = bytes.clone();
-        later[8] = 4;
-        assert!(kind(&later).starts_with("plan format version 4, and this build reads version 3"));
+        later[8] = 5;
+        assert!(kind(&later).starts_with("plan format version 5, and this build reads versions 3 to 4"));
         later[8] = 2;
         assert!(kind(&later).starts_with("plan format version 2") && kind(&later).contains("compile"));
         later[8] = 1;
@@ -227,10 +249,37 @@ mod tests {
         assert!(kind(&damaged).starts_with("the plan is damaged"));
     }
 
-    /// A frame that is right about any body.
+    fn placed() -> Plan {
+        let placement = Placement { topology: "two \"boxes\"".into(), order: vec![5, 2] };
+        Plan { placement: Some(placement), ..pair() }
+    }
+
+    #[test]
+    fn a_placement_reads_back_and_raises_the_version() {
+        let bytes = to_bytes(&placed());
+        assert_eq!((bytes[8], to_bytes(&pair())[8]), (4, 3));
+        assert_eq!(from_bytes(&bytes), Ok(placed()));
+        assert_ne!(hash(&placed()), hash(&pair()));
+        let mut plain = placed();
+        plain.placement = None;
+        assert_eq!(to_bytes(&plain), to_bytes(&pair()));
+    }
+
+    #[test]
+    fn a_plan_of_the_version_before_ends_before_its_placement() {
+        let bytes = to_bytes(&pair());
+        let mut longer = super::body(&pair());
+        assert_eq!(longer.pop(), Some(0));
+        assert_eq!(bytes[FRAME_SIZE_BYTES..], longer);
+        // And says so: with the byte for none it is no body of that version.
+        let found = from_bytes(&framed(&super::body(&pair()))).unwrap_err();
+        assert!(matches!(found, DecodeError::Malformed { version: 3, .. }), "{found}");
+    }
+
+    /// A frame that is right about any body of the version before placements.
     fn framed(body: &[u8]) -> Vec<u8> {
         let len = (body.len() as u64).to_le_bytes();
-        [MAGIC.as_slice(), &FORMAT_VERSION.to_le_bytes(), &len, &Sha256::digest(body), body].concat()
+        [MAGIC.as_slice(), &PLAIN_VERSION.to_le_bytes(), &len, &Sha256::digest(body), body].concat()
     }
 
     #[test]
@@ -247,7 +296,8 @@ mod tests {
 
     #[test]
     fn every_byte_of_the_body_changed_under_a_right_frame_is_an_error_or_a_sound_plan() {
-        let body = super::body(&pair());
+        let mut body = super::body(&pair());
+        body.pop();
         let mut sound = 0;
         for at in 0..body.len() {
             for byte in [0, 1, 2, 0x7f, 0x80, 0xff, body[at] ^ 1, body[at].wrapping_add(1)] {

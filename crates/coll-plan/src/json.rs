@@ -1,6 +1,6 @@
-//! The JSON form, for other programs: `{"format": "collc plan", "version": 3, "plan": {…}}`.
+//! The JSON form, for other programs: `{"format": "collc plan", "version": 3, "plan": {…}}`; 4 with a placement.
 
-use crate::bytes::{FORMAT_VERSION, READABLE_VERSION_MIN};
+use crate::bytes::{FORMAT_VERSION, READABLE_VERSION_MIN, version};
 use crate::{Plan, PlanError, normal_form, verify};
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ struct Read {
 
 /// A plan as JSON. The plan has been verified.
 pub fn to_json(plan: &Plan) -> String {
-    let written = Written { format: FORMAT, version: FORMAT_VERSION, plan: &normal_form(plan) };
+    let written = Written { format: FORMAT, version: version(plan), plan: &normal_form(plan) };
     serde_json::to_string_pretty(&written)
         .expect("invariant: a plan has string keys only, and writing to memory works")
 }

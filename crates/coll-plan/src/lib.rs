@@ -27,6 +27,7 @@ mod bytes;
 pub mod codes;
 mod json;
 mod normal;
+mod placement;
 mod plan;
 mod proof;
 #[cfg(test)]
@@ -34,9 +35,10 @@ mod samples;
 mod text;
 mod verify;
 
-pub use bytes::{DecodeError, FORMAT_VERSION, MAGIC, from_bytes, hash, to_bytes};
+pub use bytes::{DecodeError, FORMAT_VERSION, MAGIC, from_bytes, hash, to_bytes, version};
 pub use json::{JsonError, from_json, to_json};
 pub use normal::normal_form;
+pub use placement::Placement;
 pub use plan::{Action, Lane, Line, Op, OpId, Plan, RankPlan, Region, Run, Shape, SlotDecl, Store, Wait};
 pub use proof::{Claims, Proof, Reference, unchanged};
 pub use text::{TextError, from_text, op_text, regions_text, to_text};

@@ -25,6 +25,7 @@ pub fn normal_form(plan: &Plan) -> Cow<'_, Plan> {
         ranks,
         origin: plan.origin.clone(),
         proof: plan.proof.clone(),
+        placement: plan.placement.clone(),
         ..*plan
     })
 }

@@ -1,6 +1,6 @@
 //! The types of a plan. The crate's documentation says what they mean.
 
-use crate::{Claims, Proof};
+use crate::{Claims, Placement, Proof};
 use coll_base::{DType, Fraction};
 use coll_contract::{ClassId, Contract};
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,9 @@ pub struct Plan {
     pub origin: Option<String>,
     /// The proof that it rests on, if it is known. A slice made alone has an origin too.
     pub proof: Option<Proof>,
+    /// Where its ranks are meant to run, if it was compiled for a topology. In a slice, where all ranks are.
+    #[serde(default)]
+    pub placement: Option<Placement>,
 }
 
 impl Plan {
@@ -96,6 +99,7 @@ impl Plan {
             ranks: vec![part],
             origin: self.origin.clone(),
             proof: self.proof.clone(),
+            placement: self.placement.clone(),
         })
     }
 }

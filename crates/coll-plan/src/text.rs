@@ -8,6 +8,7 @@
 //! slices 1                            // the default
 //! accumulate f32                      // left out: elements are reduced in their own type
 //! wire bf16                           // left out: elements travel as they lie in memory
+//! placement "cluster" order 2 0       // left out: not meant for a topology; rank 0 on its device 2. Such plans are `plan 4`
 //! cuts 0 1/2 1                        // or: cuts equal 2
 //! claim same_reduction_tree           // proved besides; also: claim ordered
 //! line 0 "pair.coll" 3

@@ -55,11 +55,17 @@ pub fn drawing(plan: &Plan) -> Result<String, DrawError> {
     let ranks = plan.world();
     let x = |step: f64| LEFT + step * COLUMN;
     let y = |rank: u32| TOP + f64::from(rank) * ROW;
-    let mut svg = Svg::new(x(f64::from(steps)) + 30.0, y(ranks) + 10.0 + legend_height(plan));
-    svg.text((LEFT, 20.0), "start", &format!("{} on {ranks} ranks", plan.name));
+    let margin = if plan.placement.is_some() { 100.0 } else { 30.0 };
+    let mut svg = Svg::new(x(f64::from(steps)) + margin, y(ranks) + 10.0 + legend_height(plan));
+    let place =
+        plan.placement.as_ref().map_or(String::new(), |placed| format!(", placed on {}", placed.topology));
+    svg.text((LEFT, 20.0), "start", &format!("{} on {ranks} ranks{place}", plan.name));
     for rank in 0..ranks {
         svg.text((LEFT - 12.0, y(rank) + 4.0), "end", &format!("rank {rank}"));
         svg.line((LEFT, y(rank)), (x(f64::from(steps)), y(rank)), "stroke=\"#bbbbbb\"");
+        if let Some(device) = plan.placement.as_ref().and_then(|placed| placed.order.get(rank as usize)) {
+            svg.text((x(f64::from(steps)) + 12.0, y(rank) + 4.0), "start", &format!("device {device}"));
+        }
     }
     for step in 0..=steps {
         let at = x(f64::from(step));

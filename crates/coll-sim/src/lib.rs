@@ -16,7 +16,7 @@
 //!
 //! All is deterministic: events of one time happen in the order of their making, and sums are taken in a fixed order.
 //!
-//! [`predict`] runs a plan, [`Simulator`] the same plan at many sizes. [`loggops`] is another model, for [`goal`] files.
+//! [`placed`] puts ranks where they send each other least over slow links. [`predict`] runs a plan, [`Simulator`] the same plan at many sizes. [`loggops`] is another model, for [`goal`] files.
 
 mod bound;
 mod compare;
@@ -27,6 +27,7 @@ mod flows;
 pub mod goal;
 pub mod loggops;
 mod path;
+mod placed;
 mod plot;
 mod predict;
 mod stuck;
@@ -40,6 +41,7 @@ pub use compare::{Comparison, SizeTime, compare, crossovers};
 pub use drawing::{DrawError, drawing};
 pub use error::SimError;
 pub use path::{PathStep, by_line};
+pub use placed::{Placed, placed, size_taken_bytes, traffic};
 pub use plot::{Curve, plot};
 pub use predict::{Element, LinkUse, Options, Prediction, Simulator, predict};
 pub use stuck::BlockedStep;

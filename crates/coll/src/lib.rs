@@ -18,6 +18,7 @@ pub mod foreign;
 pub mod library;
 mod one_rank;
 mod origin;
+mod placed;
 mod plans;
 mod prove;
 mod ranks;
@@ -35,9 +36,10 @@ pub use comm::{
     Pending, Prepared, Recorded, Request, Via, View, ViewMut,
 };
 pub use one_rank::{RankOutcome, RankPlanned, compile_rank, compile_slices};
+pub use placed::placed;
 pub use plans::{PlanError, ReadPlan, is_plan, proof_hash, read_plan, read_plan_text};
 pub(crate) use prove::Draft;
-pub use prove::{Outcome, Proved, prove};
+pub use prove::{Outcome, Proved, compile, prove};
 pub use ranks::{RANKS_MAX, RankCounts};
 pub use select::{OPERATIONS, canonical_operation};
 pub use size::Bytes;

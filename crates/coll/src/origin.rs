@@ -19,7 +19,7 @@ pub(crate) fn origin(source: &Source, plan: &Plan, options: &Options) -> String 
     };
     add("collc origin");
     add(env!("CARGO_PKG_VERSION"));
-    add(&coll_plan::FORMAT_VERSION.to_string());
+    add(&coll_plan::version(plan).to_string());
     add(&plan.name);
     add(&format!("{:?} {} {:?}", plan.params, plan.world(), plan.root));
     add(&format!("{:?} {:?} {:?}", options.merge, options.lanes, options.slices));

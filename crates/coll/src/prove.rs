@@ -61,6 +61,19 @@ pub fn prove(source: &Source, schedule: usize, instance: &Instance, options: &Op
     }
 }
 
+/// Compiles a schedule and proves nothing: to tell what it would take, and never to run it.
+///
+/// # Errors
+/// What keeps it from being compiled, as [`prove`] has it.
+pub fn compile(
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+    options: &Options,
+) -> Result<Plan, Outcome> {
+    Ok(Draft::new(source, schedule, instance, options)?.compiled.plan)
+}
+
 /// A schedule that is compiled and not proved: enough to tell what it would take, and nothing that may run.
 pub(crate) struct Draft {
     program: Program,

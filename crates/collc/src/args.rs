@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 mod bench;
+mod fit;
 mod interop;
 mod sim;
 mod topo;
@@ -12,6 +13,7 @@ use coll_base::DType;
 use std::path::PathBuf;
 
 pub(crate) use bench::{BenchArgs, BenchFormat, BenchMemory, BenchTransport, Through};
+pub(crate) use fit::Fit;
 pub(crate) use interop::{ExportArgs, ExportForm, ImportArgs};
 pub(crate) use sim::{CompareArgs, Ground, Model, SimArgs};
 pub(crate) use topo::{
@@ -104,6 +106,9 @@ pub(crate) struct Passes {
     /// Leave out a pass by name; may be given several times
     #[arg(long, value_name = "PASS")]
     pub(crate) skip: Vec<String>,
+    /// Leave out all passes
+    #[arg(long, conflicts_with = "skip")]
+    pub(crate) no_opt: bool,
     /// Connections for each pair of ranks, whatever `tune` says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) lanes: Option<u32>,
@@ -163,7 +168,8 @@ pub(crate) struct CompileArgs {
     /// A schedule file, or the name of a library schedule such as `allreduce.ring`
     #[arg(value_name = "FILE")]
     pub(crate) target: String,
-    /// The rank count; without it 2..=16 are proved and a bundle is written that `run` instantiates
+    /// The rank count [default: with `--topology` one for each device; else 2..=16 are proved and a bundle is written that
+    /// `run` instantiates]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) ranks: Option<RankCounts>,
     /// The root
@@ -176,6 +182,8 @@ pub(crate) struct CompileArgs {
     pub(crate) choice: Choice,
     #[command(flatten)]
     pub(crate) passes: Passes,
+    #[command(flatten)]
+    pub(crate) fit: Fit,
     /// Where to write [default: the file's name with `.plan` or `.bundle`, in this folder]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
@@ -397,6 +405,9 @@ pub(crate) struct ExplainChoiceArgs {
     /// What `collc tune` wrote [env: COLLC_TUNE; default: shipped constants]
     #[arg(long, value_name = "FILE")]
     pub(crate) constants: Option<PathBuf>,
+    /// Rank by simulation on this topology instead, each schedule with its ranks placed at its best; at most 64 ranks
+    #[arg(long, value_name = "TOPOLOGY", conflicts_with_all = ["constants", "cores", "ranks_per_host", "transport", "sizes", "deterministic"])]
+    pub(crate) topology: Option<String>,
     /// Show every value of every parameter that was tried, not each schedule's best alone
     #[arg(long)]
     pub(crate) all: bool,

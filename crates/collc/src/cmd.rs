@@ -12,6 +12,7 @@ pub(crate) mod fmt;
 mod foreign;
 pub(crate) mod import;
 pub(crate) mod list;
+pub(crate) mod place;
 pub(crate) mod run;
 pub(crate) mod sim;
 mod target;

@@ -180,6 +180,7 @@ pub(crate) fn plan(name: &str, contract: Contract, pieces: u32, parts: Vec<Part>
         ranks: parts.into_iter().map(|part| part.part).collect(),
         origin: None,
         proof: None,
+        placement: None,
     }
 }
 

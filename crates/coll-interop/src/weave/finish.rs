@@ -72,6 +72,7 @@ impl Weaver<'_> {
             ranks,
             origin: None,
             proof: None,
+            placement: None,
             accumulate: None,
             wire: None,
         }

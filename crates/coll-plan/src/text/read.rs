@@ -8,8 +8,8 @@ use super::token::{Cursor, Read, TextError};
 use super::write::class_of;
 use crate::bytes::{FORMAT_VERSION, READABLE_VERSION_MIN};
 use crate::{
-    Action, Claims, Lane, Line, Op, OpId, Plan, Proof, RankPlan, Reference, Region, Run, Shape, SlotDecl,
-    Store, Wait,
+    Action, Claims, Lane, Line, Op, OpId, Placement, Plan, Proof, RankPlan, Reference, Region, Run, Shape,
+    SlotDecl, Store, Wait,
 };
 use coll_base::{DType, Fraction};
 use coll_contract::Contract;
@@ -51,6 +51,7 @@ struct Reader {
     claims: Claims,
     origin: Option<String>,
     proof: Option<Proof>,
+    placement: Option<Placement>,
     lines: Vec<Line>,
     contract: ContractText,
     /// The contract, read to its end: there is one from the first rank on.
@@ -103,6 +104,8 @@ impl Reader {
             self.origin = Some(cursor.text("a hash in quotes")?);
         } else if cursor.eat("proof") {
             self.proof = Some(proof(cursor)?);
+        } else if cursor.eat("placement") {
+            self.placement = Some(placement(cursor)?);
         } else if cursor.eat("slices") {
             self.slices = Some(cursor.u32("a number of slices")?);
         } else if cursor.eat("accumulate") {
@@ -125,7 +128,7 @@ impl Reader {
             self.lines.push(Line { file, line: cursor.u32("a line")? });
         } else {
             let words = "`name`, `param`, `root`, `channels`, `slots`, `slices`, `accumulate`, `wire`, `cuts`, `reduces`, `claim`, \
-                         `origin`, `proof`, `line`, `contract` or `rank`";
+                         `placement`, `origin`, `proof`, `line`, `contract` or `rank`";
             return Err(cursor.wrong(words));
         }
         Ok(())
@@ -209,6 +212,7 @@ impl Reader {
             ranks: self.ranks,
             origin: self.origin,
             proof: self.proof,
+            placement: self.placement,
         })
     }
 }
@@ -232,6 +236,17 @@ fn proof(cursor: &mut Cursor) -> Read<Proof> {
             return Ok(Proof::Reference(Reference { hash, counts }));
         }
     }
+}
+
+/// `"cluster" order 0 2 1 3`
+fn placement(cursor: &mut Cursor) -> Read<Placement> {
+    let topology = cursor.text("a topology's name in quotes")?;
+    cursor.expect("order")?;
+    let mut order = Vec::new();
+    while !cursor.is_at_end() {
+        order.push(cursor.u32("a device's number")?);
+    }
+    Ok(Placement { topology, order })
 }
 
 fn cuts(cursor: &mut Cursor) -> Read<Vec<Fraction>> {

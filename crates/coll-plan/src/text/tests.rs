@@ -52,6 +52,26 @@ rank 0
 }
 
 #[test]
+fn a_placement_reads_back() {
+    let placed = PAIR.replacen("plan 3", "plan 4", 1);
+    let placed = placed.replacen("line 0", "placement \"two \\\"boxes\\\"\" order 5 2\nline 0", 1);
+    let plan = from_text(&placed).unwrap();
+    assert_eq!(verify(&plan), Ok(()));
+    assert_eq!(
+        plan.placement.as_ref().map(|p| (p.topology.as_str(), &p.order[..])),
+        Some(("two \"boxes\"", &[5, 2][..]))
+    );
+    assert_eq!(to_text(&plan), placed);
+    let slice = plan.slice(1).unwrap();
+    assert_eq!((verify(&slice), from_text(&to_text(&slice)).unwrap()), (Ok(()), slice));
+    for order in ["", "5", "5 5", "1 2 3"] {
+        let wrong = placed.replacen("order 5 2", &format!("order {order}"), 1);
+        let error = verify(&from_text(&wrong).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("placement"), "{order}: {error}");
+    }
+}
+
+#[test]
 fn a_slice_reads_back() {
     let slice = pair().slice(1).unwrap();
     assert_eq!(verify(&slice), Ok(()));
@@ -61,7 +81,7 @@ fn a_slice_reads_back() {
 
 #[test]
 fn errors_name_the_line_and_what_was_due() {
-    refused("plan 3", "plan 4", expect!["line 1, column 6: expected `plan 3`, found version 4 [E0660]"]);
+    refused("plan 3", "plan 5", expect!["line 1, column 6: expected `plan 4`, found version 5 [E0660]"]);
     refused(
         "op4 copy",
         "op5 copy",
@@ -97,7 +117,7 @@ fn errors_name_the_line_and_what_was_due() {
         "ranks 4294967295",
         expect!["line 16, column 23: expected at most 67108864 entries, found 4294967295 [E0660]"],
     );
-    check("", expect!["line 1, column 1: expected `plan 3`, found the end of the text [E0660]"]);
+    check("", expect!["line 1, column 1: expected `plan 4`, found the end of the text [E0660]"]);
 }
 
 #[test]

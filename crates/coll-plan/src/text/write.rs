@@ -1,7 +1,7 @@
 //! Writes a plan as text.
 
 use super::runs::{RunOfNumbers, groups, range, runs};
-use crate::bytes::FORMAT_VERSION;
+use crate::bytes::version;
 use crate::{Action, Op, Plan, Proof, RankPlan, Reference, Region, Run, Store};
 use coll_base::Fraction;
 use coll_contract::{Blocks, BufferRole, Contract, Leaf, Value};
@@ -79,7 +79,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn header(text: &mut String, plan: &Plan) -> std::fmt::Result {
-    writeln!(text, "plan {FORMAT_VERSION}\nname {}", quoted(&plan.name))?;
+    writeln!(text, "plan {}\nname {}", version(plan), quoted(&plan.name))?;
     for (name, value) in &plan.params {
         writeln!(text, "param {} {value}", quoted(name))?;
     }
@@ -112,6 +112,9 @@ fn header(text: &mut String, plan: &Plan) -> std::fmt::Result {
     }
     if plan.claims.same_reduction_tree {
         writeln!(text, "claim same_reduction_tree")?;
+    }
+    if let Some(placement) = &plan.placement {
+        writeln!(text, "placement {} order {}", quoted(&placement.topology), placement.words())?;
     }
     proof(text, plan)?;
     for (i, line) in plan.lines.iter().enumerate() {

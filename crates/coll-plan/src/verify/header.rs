@@ -2,7 +2,7 @@
 
 use super::PlanError;
 use crate::codes::{HEADER, RANK_TABLE};
-use crate::{Plan, Proof, Reference};
+use crate::{Placement, Plan, Proof, Reference};
 use coll_base::{DType, Fraction};
 
 /// More connections than this for one pair of ranks are a mistake, not a plan.
@@ -20,6 +20,9 @@ pub(super) fn verify(plan: &Plan) -> Result<(), PlanError> {
     }
     if !(1..=CHANNELS_MAX).contains(&plan.channels) {
         return Err(wrong("channels", format!("1 to {CHANNELS_MAX}"), plan.channels));
+    }
+    if let Some(placement) = &plan.placement {
+        place(placement, plan.world())?;
     }
     if let Some(dtype) = plan.accumulate.filter(|&dtype| dtype != DType::F32) {
         return Err(wrong("accumulate", "f32, or none", dtype));
@@ -40,6 +43,23 @@ fn reduces(plan: &Plan) -> Result<(), PlanError> {
     match fits {
         true => Ok(()),
         false => Err(wrong("reduces", format!("{known}, as the contract's values say"), plan.reduces)),
+    }
+}
+
+/// A device for each rank, and none for two.
+fn place(placement: &Placement, world: u32) -> Result<(), PlanError> {
+    let order = &placement.order;
+    if order.len() != world as usize {
+        let found = format!("{} devices", order.len());
+        return Err(wrong("placement", format!("a device for each of {world} ranks"), found));
+    }
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => {
+            Err(wrong("placement", "a device of its own for each rank", format!("device {} twice", pair[0])))
+        }
     }
 }
 

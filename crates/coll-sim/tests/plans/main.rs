@@ -4,5 +4,6 @@ mod closed;
 mod ends;
 mod library;
 mod network;
+mod places;
 mod reports;
 mod responds;

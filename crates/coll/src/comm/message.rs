@@ -52,6 +52,7 @@ fn slice(from: u32, to: u32, rank: u32, world: u32) -> Plan {
         ranks: vec![part(from, to, rank)],
         origin: None,
         proof: None,
+        placement: None,
     }
 }
 

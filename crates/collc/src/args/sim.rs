@@ -32,8 +32,9 @@ pub(crate) struct Ground {
     /// Element type: what a plan holds or sends as another counts as that
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     pub(crate) dtype: DType,
-    /// The device of each rank, by name or number: `0,2,1,3` [default: in the topology's order]
-    #[arg(long, value_name = "DEVICES")]
+    /// The device of each rank: `best`, `none` for the topology's order, `shuffled:SEED`, or devices by name or number such as
+    /// `0,2,1,3` [default: as the plan says, else none]
+    #[arg(long, value_name = "PLACE")]
     pub(crate) place: Option<String>,
     /// Messages of a connection that may be under way before their receives are there [default: as many as the plan needs]
     #[arg(long, value_name = "N")]
@@ -74,7 +75,8 @@ pub(crate) struct SimArgs {
 
 #[derive(Args)]
 pub(crate) struct CompareArgs {
-    /// Schedule files, plans or names of library schedules, such as `allreduce.ring allreduce.rabenseifner`
+    /// Schedule files, plans or names of library schedules, such as `allreduce.ring allreduce.rabenseifner`; `NAME@PLACE` places the
+    /// ranks of one as `--place` does of all: `allreduce.ring@best`
     #[arg(value_name = "FILE|PLAN|NAME", required = true)]
     pub(crate) targets: Vec<String>,
     #[command(flatten)]

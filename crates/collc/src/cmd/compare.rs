@@ -1,6 +1,7 @@
 //! `collc compare`: schedules side by side on one topology, over a range of sizes, as a table and a plot.
 
 use crate::args::{Choice, CompareArgs, Format};
+use crate::cmd::place::{self, Wish};
 use crate::cmd::sim::failure;
 use crate::cmd::sim::ground::Place;
 use crate::cmd::sim::planned::Planned;
@@ -10,6 +11,7 @@ use coll::Bytes;
 use coll_sim::{Comparison, Curve, Options, compare, plot};
 use coll_topo::Network;
 use serde::Serialize;
+use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Serialize)]
@@ -60,22 +62,28 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let mut names: Vec<String> = Vec::new();
     let mut ranks = place.ranks;
     for target in &args.targets {
-        let default = place.default_ranks();
-        let planned = Planned::new(target, &args.ground, &choice, ranks, default)?;
+        let (target, word) = split(target);
+        let own = word.map(|word| Wish::read(&place.network, word)).transpose()?;
+        let wish = own.as_ref().or(place.wish.as_ref());
+        let shape = (wish == Some(&Wish::Best)).then_some(&place.network);
+        let planned = Planned::new(target, &args.ground, &choice, (ranks, place.default_ranks()), shape)?;
         // What is compared runs on as many ranks.
         ranks = Some(planned.ranks());
-        let options = Options {
+        let mut options = Options {
+            bytes: args.sizes.0.last().copied().unwrap_or(0),
             element: planned.element(args.ground.dtype),
-            order: place.order.clone(),
             slots: args.ground.slots,
             stream: args.ground.stream,
             ..Options::default()
         };
+        // Placed where it is at its best with the largest size, as links are busiest then.
+        options.bytes = coll_sim::size_taken_bytes(&planned.plans[0], &options);
+        options.order = place::stand(wish, &planned.plans, &place.network, &options)?.order;
         let plans: Vec<_> = planned.plans.iter().collect();
         let comparison =
             compare(&plans, &place.network, &options, &args.sizes.0).map_err(|error| failure(&error))?;
         // Two of one name are told apart by their files.
-        let name = planned.name().to_string();
+        let name = planned.name().to_string() + &word.map_or(String::new(), |word| format!("@{word}"));
         names.push(if names.contains(&name) { format!("{name} ({target})") } else { name });
         found.push(comparison);
     }
@@ -91,6 +99,14 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `allreduce.ring@best`: what is compared, and where its ranks are to stand. A file's name may hold an `@`.
+fn split(target: &str) -> (&str, Option<&str>) {
+    match target.rsplit_once('@') {
+        Some((target, word)) if !Path::new(&format!("{target}@{word}")).exists() => (target, Some(word)),
+        _ => (target, None),
+    }
 }
 
 fn document(network: &Network, ranks: u32, names: &[String], found: &[Comparison]) -> Document {

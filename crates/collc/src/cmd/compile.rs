@@ -1,13 +1,16 @@
 //! `collc compile`: a schedule to a proved plan, or, without `--ranks`, to a bundle.
 
+pub(crate) mod fit;
+
 use crate::args::{CompileArgs, Emit, Passes};
 use crate::cmd::check::{report, sweep::sweep};
 use crate::cmd::{foreign, target};
 use crate::failure::Failure;
 use crate::{output, render};
-use coll::{Bundle, Outcome, Proved, RankCounts, RankOutcome, Source};
+use coll::{Bundle, Outcome, Proved, RankCounts, RankOutcome, RankPlanned, Source};
 use coll_compile::Options;
 use coll_sema::{Instance, Refusal};
+use fit::{Fitting, Subject};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -30,8 +33,9 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     target::show(&source, &source.diagnostics);
     let schedule = target::the_one(&source, args.choice.schedule.as_deref())?;
     target::check_parameters(&source.schedules()[schedule], &args.choice.define)?;
-    let options = options(&args.passes)?;
-    let Some(ranks) = &args.ranks else {
+    let fitting = Fitting::new(args)?;
+    let options = options_beside(&args.passes, if fitting.is_some() { &fit::PASSES } else { &[] })?;
+    let Some(ranks) = ranks(args, fitting.as_ref())? else {
         if let Some(root) = args.root {
             return Err(Failure::unusable(format!(
                 "`--root {root}` needs `--ranks`: a bundle serves any root"
@@ -39,27 +43,49 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
         }
         return bundle(args, &source, schedule, &options);
     };
-    let ranks = ranks.single().ok_or_else(|| {
-        Failure::unusable("a plan is for one rank count")
-            .help("give one, or none for a bundle that serves any")
-    })?;
     let root = args.root.unwrap_or(0);
     if root >= ranks {
         return Err(Failure::unusable(format!("root {root} is no rank among {ranks}"))
             .help(format!("roots are 0..={}", ranks - 1)));
     }
-    let instance = Instance { ranks, root, params: args.choice.define.clone() };
+    let mut instance = Instance { ranks, root, params: args.choice.define.clone() };
+    let shaped = fitting.as_ref().and_then(|fitting| fitting.shape(&source, schedule, &mut instance));
+    let fitting = fitting.map(|fitting| (fitting, shaped));
     match (args.emit, args.rank) {
         (Some(Emit::Program | Emit::Graph | Emit::Dot | Emit::Svg), Some(rank)) => Err(Failure::unusable(
             format!("`--rank {rank}` goes with one rank's part of a plan, and not with what shows all ranks"),
         )
         .help("leave `--rank` out, or print the slice with `--emit plan`")),
-        (_, Some(rank)) => slice(args, &source, schedule, (&instance, rank), &options),
+        (_, Some(rank)) => slice(args, &source, schedule, (&instance, rank), (&options, fitting)),
         (Some(Emit::Program | Emit::Graph | Emit::Dot), None) => {
             emit_program(args, &source, schedule, &instance)
         }
-        (_, None) => plan(args, &source, schedule, &instance, &options),
+        (_, None) => plan(args, &source, schedule, &instance, (&options, fitting)),
     }
+}
+
+/// The rank count: what is asked for, else with a topology one rank for each device.
+fn ranks(args: &CompileArgs, fitting: Option<&Fitting>) -> Result<Option<u32>, Failure> {
+    let Some(counts) = &args.ranks else { return Ok(fitting.map(Fitting::default_ranks)) };
+    counts.single().map(Some).ok_or_else(|| {
+        Failure::unusable("a plan is for one rank count")
+            .help("give one, or none for a bundle that serves any")
+    })
+}
+
+/// A fitting, and what its first pass did to the parameters.
+type Shaped = Option<(Fitting, Option<String>)>;
+
+/// A proved plan, fitted to a topology if there is one; and a line on each thing that was done for that.
+fn fitted(
+    args: &CompileArgs,
+    subject: &Subject<'_>,
+    (options, fitting): (&Options, Shaped),
+) -> Result<(Box<Proved>, Vec<String>), Failure> {
+    let proved = proved(subject.source, subject.schedule, subject.instance, options)?;
+    let Some((fitting, shaped)) = fitting else { return Ok((proved, Vec::new())) };
+    let fitted = fitting.fit(subject, proved, options, &args.passes)?;
+    Ok((fitted.proved, shaped.into_iter().chain(fitted.lines).collect()))
 }
 
 /// A plan written over its own source would lose it.
@@ -80,14 +106,21 @@ fn refuse_to_overwrite(args: &CompileArgs) -> Result<(), Failure> {
 
 /// What the options say about passes.
 pub(crate) fn options(passes: &Passes) -> Result<Options, Failure> {
-    let known = || coll_compile::PASSES.iter().map(|pass| pass.name);
+    options_beside(passes, &[])
+}
+
+/// The same where there are other passes beside the compiler's.
+fn options_beside(passes: &Passes, others: &[&str]) -> Result<Options, Failure> {
+    let own = || coll_compile::PASSES.iter().map(|pass| pass.name);
+    let known = || own().chain(others.iter().copied());
     for name in &passes.skip {
         if !known().any(|known| known == name) {
             let names = known().collect::<Vec<_>>().join(", ");
             return Err(Failure::unusable(format!("no pass `{name}`")).help(format!("there are {names}")));
         }
     }
-    let skip = passes.skip.clone();
+    let skips = |name: &&str| passes.no_opt || passes.skip.iter().any(|skip| skip == name);
+    let skip = own().filter(skips).map(str::to_string).collect();
     let Passes { lanes, slices, accumulate, wire, .. } = *passes;
     Ok(Options { skip, lanes, slices, accumulate, wire, ..Options::default() })
 }
@@ -133,9 +166,9 @@ fn plan(
     source: &Source,
     schedule: usize,
     instance: &Instance,
-    options: &Options,
+    how: (&Options, Shaped),
 ) -> Result<ExitCode, Failure> {
-    let proved = proved(source, schedule, instance, options)?;
+    let (proved, lines) = fitted(args, &Subject { source, schedule, instance }, how)?;
     let plan = &proved.plan;
     let text = match args.emit {
         Some(Emit::Plan) => coll_plan::to_text(plan),
@@ -144,7 +177,7 @@ fn plan(
         _ => {
             let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "plan"));
             write_file(&path, &coll_plan::to_bytes(plan))?;
-            output::print(&summary(&proved, &path))?;
+            output::print(&summary(&proved, &lines, &path))?;
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -157,7 +190,7 @@ fn slice(
     source: &Source,
     schedule: usize,
     (instance, rank): (&Instance, u32),
-    options: &Options,
+    (options, fitting): (&Options, Shaped),
 ) -> Result<ExitCode, Failure> {
     let ranks = instance.ranks;
     if rank >= ranks {
@@ -166,7 +199,17 @@ fn slice(
     }
     let info = &source.schedules()[schedule];
     let name = format!("{}.{}", info.collective, info.name);
-    let planned = match coll::compile_rank(source, schedule, instance, rank, options) {
+    let outcome = match fitting {
+        None => coll::compile_rank(source, schedule, instance, rank, options),
+        // Where one rank stands depends on all.
+        fitting => {
+            let subject = Subject { source, schedule, instance };
+            let (proved, _) = fitted(args, &subject, (options, fitting))?;
+            let plan = proved.plan.slice(rank).expect("invariant: a whole plan has every rank's part");
+            RankOutcome::Right(Box::new(RankPlanned { plan, alone: false, warnings: Vec::new() }))
+        }
+    };
+    let planned = match outcome {
         RankOutcome::Right(planned) => planned,
         RankOutcome::DoesNotApply { reason, .. } => {
             return Err(Failure::wrong(format!("{name} does not apply to {ranks} ranks: {reason}")));
@@ -195,7 +238,7 @@ fn slice(
     Ok(ExitCode::SUCCESS)
 }
 
-fn summary(proved: &Proved, path: &Path) -> String {
+fn summary(proved: &Proved, lines: &[String], path: &Path) -> String {
     let plan = &proved.plan;
     let ops: usize = plan.ranks.iter().map(|rank| rank.ops.len()).sum();
     let p = &proved.properties;
@@ -206,6 +249,7 @@ fn summary(proved: &Proved, path: &Path) -> String {
     for pass in &proved.passes {
         text += &format!("  {pass}\n");
     }
+    lines.iter().for_each(|line| text += &format!("  {line}\n"));
     text + &format!("wrote {}  {}\n", path.display(), &coll_plan::hash(plan)[..16])
 }
 

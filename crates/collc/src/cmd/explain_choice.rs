@@ -1,6 +1,8 @@
 //! `collc explain-choice allreduce 1MiB --ranks 8`: every schedule that could serve, what it is predicted to take, and
 //! why it is taken or passed over.
 
+mod topology;
+
 use super::choice;
 use crate::args::{ExplainChoiceArgs, Format};
 use crate::failure::Failure;
@@ -24,6 +26,9 @@ struct Document {
     transport: &'static str,
     cores: u32,
     constants: String,
+    /// What candidates were simulated on, if they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topology: Option<String>,
     taken: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<Price>,
@@ -58,7 +63,11 @@ struct Range {
 
 /// Prints the candidates for one call.
 pub(crate) fn run(args: &ExplainChoiceArgs) -> Result<ExitCode, Failure> {
-    let question = question(args)?;
+    let mut question = question(args)?;
+    let network = args.topology.as_deref().map(super::sim::ground::network).transpose()?;
+    if let Some(network) = &network {
+        question.layout = topology::layout(network, question.ranks)?;
+    }
     let (tuning, file) = choice::tuning(args.constants.as_deref())?;
     let constants = match (file, tuning.of(question.transport).and_then(|known| known.fit.as_ref())) {
         (Some(file), Some(fit)) => format!("measured, {file}, off by a factor of {:.2}", fit.error_factor),
@@ -91,6 +100,14 @@ pub(crate) fn run(args: &ExplainChoiceArgs) -> Result<ExitCode, Failure> {
         }
         _ => None,
     };
+    let mut candidates: Vec<Row> = match &network {
+        None => considered.iter().map(row).collect(),
+        Some(network) => topology::weigh(&considered, &question, network)?,
+    };
+    let taken = candidates.first().map_or(String::new(), |first| first.schedule.clone());
+    if !args.all {
+        keep_best(&mut candidates);
+    }
     let document = Document {
         operation: question.operation,
         bytes: question.bytes,
@@ -98,10 +115,11 @@ pub(crate) fn run(args: &ExplainChoiceArgs) -> Result<ExitCode, Failure> {
         dtype: question.dtype.name(),
         transport: question.transport,
         cores: question.layout.cores,
-        constants,
-        taken: considered.first().map_or(String::new(), |first| first.candidate.to_string()),
+        constants: if network.is_some() { "the topology's".to_string() } else { constants },
+        topology: network.as_ref().map(|network| network.name.clone()),
+        taken,
         price,
-        candidates: shown(&considered, args.all).map(row).collect(),
+        candidates,
         sizes,
     };
     output::print(&match args.format {
@@ -138,10 +156,11 @@ fn question(args: &ExplainChoiceArgs) -> Result<Question, Failure> {
     })
 }
 
-/// All, or the first of each schedule: that is its best, or the one reason why none of its values serves.
-fn shown(considered: &[Considered], all: bool) -> impl Iterator<Item = &Considered> {
+/// Leaves the first of each schedule: that is its best, or the one reason why none of its values serves.
+fn keep_best(candidates: &mut Vec<Row>) {
     let mut seen = BTreeSet::new();
-    considered.iter().filter(move |c| seen.insert(c.candidate.schedule) || all)
+    // A row's name ends with the parameters' values.
+    candidates.retain(|row| seen.insert(row.schedule.split('(').next().map(str::to_string)));
 }
 
 fn row(considered: &Considered) -> Row {
@@ -166,10 +185,12 @@ fn row(considered: &Considered) -> Row {
 
 fn text(document: &Document) -> String {
     let Document { operation, ranks, dtype, transport, cores, taken, .. } = document;
-    let mut text = format!(
-        "{operation} of {} ({dtype}) on {ranks} ranks over {transport}, {cores} cores: {taken}\n",
-        Bytes(document.bytes)
-    );
+    let on = match &document.topology {
+        Some(topology) => format!("of {topology}, placed at their best"),
+        None => format!("over {transport}, {cores} cores"),
+    };
+    let mut text =
+        format!("{operation} of {} ({dtype}) on {ranks} ranks {on}: {taken}\n", Bytes(document.bytes));
     if let Some(Price { deterministic_us, plain, plain_us }) = &document.price {
         text += &format!(
             "deterministic: {deterministic_us:.1} µs; {plain} would take {plain_us:.1}, and is taken where bits may depend on \

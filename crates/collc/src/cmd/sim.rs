@@ -8,6 +8,7 @@ pub(crate) mod planned;
 mod report;
 
 use crate::args::{Model, SimArgs};
+use crate::cmd::place::{self, Wish};
 use crate::failure::Failure;
 use crate::output;
 use coll_sim::{Options, SimError, Simulator};
@@ -35,25 +36,29 @@ fn flow(args: &SimArgs) -> Result<ExitCode, Failure> {
             .help("the constants of flows are the topology's"));
     }
     let place = Place::new(&args.ground)?;
-    let planned = Planned::new(&args.target, &args.ground, &args.choice, place.ranks, place.default_ranks())?;
+    let shape = (place.wish == Some(Wish::Best)).then_some(&place.network);
+    let ranks = (place.ranks, place.default_ranks());
+    let planned = Planned::new(&args.target, &args.ground, &args.choice, ranks, shape)?;
     let bytes = args.bytes.map_or(BYTES, |bytes| bytes.0);
     let plans: Vec<_> = planned.plans.iter().collect();
-    let simulator = Simulator::new(plans.clone(), &place.network, place.order.as_deref())
-        .map_err(|error| failure(&error))?;
-    let options = Options {
+    let mut options = Options {
         bytes,
         element: planned.element(args.ground.dtype),
-        order: place.order.clone(),
         slots: args.ground.slots,
         stream: args.ground.stream,
-        timeline: args.trace.is_some(),
+        ..Options::default()
     };
+    let stand = place::stand(place.wish.as_ref(), &planned.plans, &place.network, &options)?;
+    options.order = stand.order.clone();
+    options.timeline = args.trace.is_some();
+    let simulator = Simulator::new(plans.clone(), &place.network, options.order.as_deref())
+        .map_err(|error| failure(&error))?;
     let prediction = simulator.run(&options).map_err(|error| failure(&error))?;
     if let Some(path) = &args.trace {
         let trace = coll_sim::trace(&plans, &place.network, &prediction).map_err(|error| failure(&error))?;
         output::write_file(path, trace.as_bytes())?;
     }
-    report::print(args, &planned, &place.network, bytes, &prediction)?;
+    report::print(args, &planned, &place.network, (bytes, &stand), &prediction)?;
     Ok(ExitCode::SUCCESS)
 }
 

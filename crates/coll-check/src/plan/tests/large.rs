@@ -85,6 +85,7 @@ pub(super) fn ring(n: u32, guarded: bool) -> Plan {
         ranks: (0..n).map(part).collect(),
         origin: None,
         proof: None,
+        placement: None,
     }
 }
 

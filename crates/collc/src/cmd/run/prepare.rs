@@ -3,6 +3,7 @@
 use super::counts;
 use super::operator::{no_operator, operator, refuse_order};
 use crate::args::{RunArgs, TransportKind};
+use crate::cmd::place::shown;
 use crate::cmd::{choice, compile, target};
 use crate::failure::Failure;
 use crate::{output, render};
@@ -13,7 +14,7 @@ use coll_base::{DType, Fraction, SourceMap};
 use coll_check::program::Properties;
 use coll_cost::Layout;
 use coll_kernel::UserOperator;
-use coll_plan::Plan;
+use coll_plan::{Placement, Plan};
 use coll_sema::Instance;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -323,7 +324,18 @@ fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, 
         ));
     }
     // A plan does not say it; its messages would be found to differ in length.
-    Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark: None })
+    let remark = plan.placement.as_ref().map(placed);
+    Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark })
+}
+
+/// Ranks that are started here run wherever the system puts them.
+fn placed(placement: &Placement) -> String {
+    format!(
+        "the plan is placed on `{}`: rank r belongs on device r of the order {}; whoever starts ranks puts them there, and on \
+         this machine the system does as it likes",
+        placement.topology,
+        shown(&placement.order)
+    )
 }
 
 /// One rank's part runs on that rank, and says on which proof it rests.

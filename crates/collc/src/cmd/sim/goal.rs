@@ -58,6 +58,7 @@ fn refuse_what_is_for_plans(args: &SimArgs) -> Result<(), Failure> {
         ("--slots", ground.slots.is_some()),
         ("--stream", ground.stream),
         ("--skip", !ground.passes.skip.is_empty()),
+        ("--no-opt", ground.passes.no_opt),
         ("--lanes", ground.passes.lanes.is_some()),
         ("--slices", ground.passes.slices.is_some()),
         ("--accumulate", ground.passes.accumulate.is_some()),

@@ -1,6 +1,7 @@
 //! The plan that is simulated: read, or compiled for the ranks that are asked for.
 
 use crate::args::{Choice, Ground};
+use crate::cmd::compile::fit;
 use crate::cmd::{compile, target};
 use crate::failure::Failure;
 use crate::{output, render};
@@ -8,6 +9,7 @@ use coll::{Bundle, Instance, Outcome, Source};
 use coll_base::{DType, SourceMap};
 use coll_plan::Plan;
 use coll_sim::Element;
+use coll_topo::Network;
 use std::path::Path;
 
 /// The largest plan file that is read.
@@ -25,13 +27,14 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Reads or compiles what `target` names. `ranks` is what was asked for; a schedule without takes `default`.
+    /// Reads or compiles what `target` names. `ranks` is what was asked for; a schedule without takes `default`. With a network
+    /// in `shape`, a schedule's parameter for the ranks in a node is what that has.
     pub(crate) fn new(
         target: &str,
         ground: &Ground,
         choice: &Choice,
-        ranks: Option<u32>,
-        default: u32,
+        (ranks, default): (Option<u32>, u32),
+        shape: Option<&Network>,
     ) -> Result<Planned, Failure> {
         if target::names_a_file(target) {
             let bytes = coll::read_bytes(Path::new(target), PLAN_SIZE_MAX_BYTES)?;
@@ -47,7 +50,8 @@ impl Planned {
                 params.retain(|(name, _)| !choice.define.iter().any(|(defined, _)| defined == name));
                 params.extend(choice.define.iter().cloned());
                 let source = bundle.source();
-                return compiled(&source, Some(&bundle.schedule), params, ground, ranks.unwrap_or(default));
+                let named = Some(bundle.schedule.as_str());
+                return compiled(&source, named, params, ground, (ranks.unwrap_or(default), shape));
             }
         }
         let source = target::open(target)?;
@@ -55,7 +59,7 @@ impl Planned {
             true => choice.schedule.as_deref(),
             false => target.split_once('.').map(|(_, schedule)| schedule),
         };
-        compiled(&source, named, choice.define.clone(), ground, ranks.unwrap_or(default))
+        compiled(&source, named, choice.define.clone(), ground, (ranks.unwrap_or(default), shape))
     }
 
     /// The schedule's full name.
@@ -65,20 +69,7 @@ impl Planned {
 
     /// What an element of a type is while it is reduced, and in messages.
     pub(crate) fn element(&self, dtype: DType) -> Element {
-        let plan = &self.plans[0];
-        let is_float = |dtype: DType| dtype.is_float() || dtype.is_complex();
-        let held = match plan.accumulate {
-            Some(wide) if plan.reduces && dtype.is_narrow_float() => wide,
-            _ => dtype,
-        };
-        let parts = held.size_bytes() / held.part().size_bytes();
-        let sent_bytes = match plan.wire {
-            Some(wire) if is_float(held) && wire.size_bytes() < held.part().size_bytes() => {
-                parts * wire.size_bytes()
-            }
-            _ => held.size_bytes(),
-        };
-        Element { given_bytes: dtype.size_bytes(), held_bytes: held.size_bytes(), sent_bytes }
+        element(&self.plans[0], dtype)
     }
 
     /// How many ranks it is for.
@@ -87,12 +78,29 @@ impl Planned {
     }
 }
 
+/// What an element of a type is while a plan reduces it, and in the plan's messages.
+pub(crate) fn element(plan: &Plan, dtype: DType) -> Element {
+    let is_float = |dtype: DType| dtype.is_float() || dtype.is_complex();
+    let held = match plan.accumulate {
+        Some(wide) if plan.reduces && dtype.is_narrow_float() => wide,
+        _ => dtype,
+    };
+    let parts = held.size_bytes() / held.part().size_bytes();
+    let sent_bytes = match plan.wire {
+        Some(wire) if is_float(held) && wire.size_bytes() < held.part().size_bytes() => {
+            parts * wire.size_bytes()
+        }
+        _ => held.size_bytes(),
+    };
+    Element { given_bytes: dtype.size_bytes(), held_bytes: held.size_bytes(), sent_bytes }
+}
+
 fn compiled(
     source: &Source,
     schedule: Option<&str>,
     params: Vec<(String, i64)>,
     ground: &Ground,
-    ranks: u32,
+    (ranks, shape): (u32, Option<&Network>),
 ) -> Result<Planned, Failure> {
     target::refuse_if_broken(source)?;
     target::show(source, &source.diagnostics);
@@ -103,7 +111,10 @@ fn compiled(
         return Err(Failure::unusable(format!("root {root} is no rank among {ranks}"))
             .help(format!("roots are 0..={}", ranks - 1)));
     }
-    let instance = Instance { ranks, root, params };
+    let mut instance = Instance { ranks, root, params };
+    if let Some(network) = shape {
+        fit::shape(network, source, schedule, &mut instance);
+    }
     let options = compile::options(&ground.passes)?;
     let outcome = coll::prove(source, schedule, &instance, &options);
     let slices = match is_too_large(&outcome) {
@@ -162,6 +173,7 @@ fn refuse_compiling(target: &str, ground: &Ground, choice: &Choice) -> Result<()
         ("-D", !choice.define.is_empty()),
         ("--schedule", choice.schedule.is_some()),
         ("--skip", !passes.skip.is_empty()),
+        ("--no-opt", passes.no_opt),
         ("--lanes", passes.lanes.is_some()),
         ("--slices", passes.slices.is_some()),
         ("--accumulate", passes.accumulate.is_some()),

@@ -2,6 +2,7 @@
 
 use super::planned::Planned;
 use crate::args::{Format, SimArgs};
+use crate::cmd::place::{self, Stand};
 use crate::failure::Failure;
 use crate::output;
 use coll::Bytes;
@@ -21,6 +22,9 @@ struct Document<'a> {
     bound_us: f64,
     critical_path: Vec<Step<'a>>,
     links: Vec<Link<'a>>,
+    /// The device of each rank, where ranks do not simply take them in the topology's order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<&'a [u32]>,
 }
 
 #[derive(Serialize)]
@@ -43,13 +47,13 @@ pub(super) fn print(
     args: &SimArgs,
     planned: &Planned,
     network: &Network,
-    bytes: u64,
+    (bytes, stand): (u64, &Stand),
     prediction: &Prediction,
 ) -> Result<(), Failure> {
     match args.format {
-        Format::Text => output::print(&text(planned, network, bytes, prediction)),
+        Format::Text => output::print(&text(planned, network, (bytes, stand), prediction)),
         Format::Json => {
-            let document = document(planned, network, bytes, prediction);
+            let document = document(planned, network, (bytes, stand), prediction);
             let json = serde_json::to_string_pretty(&document).expect("invariant: a document is plain data");
             output::print(&(json + "\n"))
         }
@@ -59,7 +63,7 @@ pub(super) fn print(
 fn document<'a>(
     planned: &'a Planned,
     network: &'a Network,
-    bytes: u64,
+    (bytes, stand): (u64, &'a Stand),
     prediction: &'a Prediction,
 ) -> Document<'a> {
     let step = |step: &'a PathStep| Step {
@@ -81,10 +85,16 @@ fn document<'a>(
         bound_us: prediction.bound.us,
         critical_path: prediction.path.iter().map(step).collect(),
         links: prediction.links.iter().map(link).collect(),
+        order: stand.order.as_deref(),
     }
 }
 
-fn text(planned: &Planned, network: &Network, bytes: u64, prediction: &Prediction) -> String {
+fn text(
+    planned: &Planned,
+    network: &Network,
+    (bytes, stand): (u64, &Stand),
+    prediction: &Prediction,
+) -> String {
     let Prediction { time_us, bound, messages, peers_max, scratch_max_bytes, path, links, .. } = prediction;
     let (name, ranks) = (planned.name(), planned.ranks());
     let mut text =
@@ -98,6 +108,9 @@ fn text(planned: &Planned, network: &Network, bytes: u64, prediction: &Predictio
         "{messages} messages, at most {peers_max} peers and {} of scratch on a rank\n",
         Bytes(*scratch_max_bytes)
     );
+    if let (Some(order), Some(how)) = (&stand.order, &stand.how) {
+        text += &format!("order {} ({how})\n", place::shown(order));
+    }
     if let Some(proof) =
         planned.plans.first().filter(|plan| !plan.is_whole()).and_then(|plan| plan.proof.as_ref())
     {
