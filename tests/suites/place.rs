@@ -386,7 +386,7 @@ fn the_study_is_reproduced_by_its_commands() {
     while let Some(at) = rest.find("$ collc compare ") {
         let (before, from) = rest.split_at(at);
         let command = from.lines().next().expect("it has a line");
-        let arguments: Vec<&str> = command.split_whitespace().skip(2).collect();
+        let arguments: Vec<&str> = command.split_whitespace().skip(3).collect();
         let elsewhere = |word: &&str| if word.ends_with(".svg") { drawn.clone() } else { word.to_string() };
         let arguments: Vec<String> = arguments.iter().map(elsewhere).collect();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
