@@ -23,7 +23,7 @@ fn sizes_are_taken_down_to_what_blocks_divide() {
     let at = |bytes| size_taken_bytes(&plan, &Options { bytes, element, ..Options::default() });
     assert_eq!([at(64), at(0)], [64, 0]);
     let taken = at(71);
-    assert!(taken <= 71 && taken >= 56, "{taken}");
+    assert!((56..=71).contains(&taken), "{taken}");
     assert!(
         placed(
             &[&plan],
