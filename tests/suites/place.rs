@@ -153,6 +153,9 @@ fn passes_are_left_out_by_name_and_all_at_once() {
     refused(&[&two_level[..], &["--skip", "place", "--no-opt"]].concat(), 2, "cannot be used with");
     refused(&["compile", "allreduce.ring", "--ranks", "4", "--skip", "place"], 2, "no pass `place`");
     refused(&["compile", "allreduce.ring", "--ranks", "4", "--place", "best"], 2, "--topology");
+    let tree = ["compile", "allreduce.ring", "--topology", "ring:4", "--emit"];
+    refused(&[&tree[..], &["ast"]].concat(), 2, "`--topology` changes nothing of the syntax tree");
+    refused(&[&tree[..], &["dot", "--place", "best"]].concat(), 2, "`--place` changes nothing of a program");
     refused(
         &["compile", "allreduce.ring", "--ranks", "9", "--topology", TWO_BY_FOUR],
         2,

@@ -26,6 +26,7 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     let mut source = target::open(&args.target)?;
     target::restrict(&mut source, args.choice.schedule.as_deref());
     refuse_to_overwrite(args)?;
+    fit::refuse_unused(args)?;
     if args.emit == Some(Emit::Ast) {
         return emit_ast(args, &source);
     }

@@ -3,7 +3,7 @@
 //!
 //! What they do changes where and how finely things are sent, and nothing of what is proved: the plan is proved as ever.
 
-use crate::args::{CompileArgs, Passes};
+use crate::args::{CompileArgs, Emit, Passes};
 use crate::cmd::place::{self, Wish};
 use crate::cmd::sim;
 use crate::failure::Failure;
@@ -174,6 +174,23 @@ impl Fitting {
         let failure = |error| sim::failure(&error);
         let simulator = Simulator::new(vec![plan], &self.network, Some(order)).map_err(failure)?;
         Ok(simulator.run(&self.options(plan)).map_err(failure)?.time_us)
+    }
+}
+
+/// Stages that come before there is a place for ranks, or anything that a topology settles.
+pub(crate) fn refuse_unused(args: &CompileArgs) -> Result<(), Failure> {
+    let fit = &args.fit;
+    let (stage, given) = match args.emit {
+        Some(Emit::Ast) => ("the syntax tree", vec![("--topology", fit.topology.is_some())]),
+        Some(Emit::Program | Emit::Graph | Emit::Dot) => {
+            ("a program", vec![("--place", fit.place.is_some()), ("--bytes", fit.bytes.is_some())])
+        }
+        _ => return Ok(()),
+    };
+    match given.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((name, _)) => Err(Failure::unusable(format!("`{name}` changes nothing of {stage}"))
+            .help("leave it out, or print `--emit plan`")),
     }
 }
 
