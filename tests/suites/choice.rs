@@ -164,14 +164,18 @@ fn grid() -> Vec<Question> {
                 [Layout::one_host(2), Layout::one_host(ranks), Layout { ranks_per_host: 4, cores: 4 }];
             // One transport and place for each rank count, all of both over them.
             let layout = layouts[ranks as usize % 3];
-            let transport = ["shm", "tcp"][ranks as usize / 3 % 2];
-            for bytes in [8, 1 << 12, 1 << 16, 1 << 20, 1 << 26] {
+            let transport = ["shm", "tcp", "threads"][ranks as usize / 3 % 3];
+            for bytes in [0, 8, 1 << 12, 3 << 15, 1 << 20, 1 << 26, 1 << 32] {
                 questions.push(Question { layout, transport, ..question(operation, ranks, bytes) });
             }
             let plain = Question { layout, transport, ..question(operation, ranks, 1 << 14) };
             questions.extend([
                 Question { commutative: false, ..plain.clone() },
                 Question { unequal_blocks: true, ..plain.clone() },
+                Question { dtype: DType::Bf16, ..plain.clone() },
+                Question { dtype: DType::Bf16, accumulate: true, ..plain.clone() },
+                Question { deterministic: true, ..plain.clone() },
+                Question { deterministic: true, commutative: false, ..plain.clone() },
                 Question { dtype: DType::Bf16, user_operator: true, ..plain },
             ]);
         }
@@ -181,17 +185,26 @@ fn grid() -> Vec<Question> {
 
 #[test]
 fn what_is_compiled_in_part_is_chosen_as_if_all_were() {
-    let (some, all) = (chooser(), chooser().exhaustive());
+    // By the shipped constants, for which answers are shipped, and by others, for which what each takes at least is.
+    let mut measured = Tuning::shipped();
+    for transport in ["tcp", "shm", "threads"] {
+        let shipped = measured.of(transport).expect("they are shipped").clone();
+        measured.set(Constants { send_us: 1.1 * shipped.send_us, ..shipped });
+    }
+    let choosers = [Tuning::shipped(), measured]
+        .map(|tuning| (Chooser::new(tuning.clone()), Chooser::new(tuning).exhaustive()));
     for question in grid() {
+        let (some, all) = &choosers[question.ranks as usize % 2];
         let choice = |chooser: &Chooser| chooser.choose(&question).map(|choice| choice.candidate.to_string());
-        assert_eq!(choice(&some), choice(&all), "{question:?}");
+        assert_eq!(choice(some), choice(all), "{question:?}");
     }
 }
 
 #[test]
 fn nothing_takes_less_than_its_bound() {
     let tuning = Tuning::shipped();
-    let layouts = [Layout::one_host(1), Layout::one_host(3), Layout { ranks_per_host: 3, cores: 2 }];
+    let layouts =
+        [1, 2, 3, 8].map(Layout::one_host).into_iter().chain([Layout { ranks_per_host: 3, cores: 2 }]);
     for (operation, schedule, ranks) in [
         ("allreduce", "ring", 6),
         ("allreduce", "one_shot", 5),
@@ -207,7 +220,7 @@ fn nothing_takes_less_than_its_bound() {
         let outline = outline(operation, schedule, ranks, &[]);
         for transport in ["tcp", "shm", "threads"] {
             let constants = tuning.of(transport).expect("they are shipped");
-            for layout in layouts {
+            for layout in layouts.clone() {
                 for bytes in [0, 8, 1 << 14, 1 << 20, 1 << 27] {
                     let work = Work { bytes, dtype: DType::F32, user_operator: false };
                     let bound = outline.totals().bound_us(ranks, constants, layout, work);
@@ -215,6 +228,9 @@ fn nothing_takes_less_than_its_bound() {
                     let context = format!("{operation}.{schedule}, {bytes} B over {transport}, {layout:?}");
                     assert!(bound <= us * (1.0 + 1e-9), "{context}: {us} is below {bound}");
                     assert!(bound > 0.0, "{context}");
+                    // Within a limit it is the same, and just above there is none.
+                    let within = |limit_us| outline.predict_within_us(constants, layout, work, limit_us);
+                    assert_eq!([within(us), within(us * (1.0 - 1e-9))], [Some(us), None], "{context}");
                 }
             }
         }

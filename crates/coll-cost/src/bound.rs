@@ -65,8 +65,13 @@ impl Outline {
             let mine = links[id as usize];
             longest = longest.max(mine);
             let item = self.items[id as usize];
+            // What follows a receive byte by byte is under way as soon as that is, whatever else the send waits for.
+            let set_out = match item.leader {
+                NONE => mine + 1,
+                leader => mine.max(links[leader as usize] + 1),
+            };
             let message =
-                (item.kind == ItemKind::Send && item.partner != NONE).then_some((item.partner, mine + 1));
+                (item.kind == ItemKind::Send && item.partner != NONE).then_some((item.partner, set_out));
             let followers = self.followers(id).iter().map(|&(_, follower)| (follower, mine));
             let next = self.next(id).iter().map(|&next| (next, mine));
             for (to, links_to) in next.chain(followers).chain(message) {

@@ -16,6 +16,17 @@ pub const QUANTUM_BYTES: f64 = 65_536.0;
 impl Outline {
     /// The time of one call, in microseconds, from its start on all ranks to its end on the last.
     pub fn predict_us(&self, constants: &Constants, layout: Layout, work: Work) -> f64 {
+        self.predict_within_us(constants, layout, work, f64::INFINITY).unwrap_or(f64::INFINITY)
+    }
+
+    /// The same, or none where that is above a limit: as soon as an event is, the rest is not looked at.
+    pub fn predict_within_us(
+        &self,
+        constants: &Constants,
+        layout: Layout,
+        work: Work,
+        limit_us: f64,
+    ) -> Option<f64> {
         let mut run = Run::new(self, constants, layout, work);
         for (id, item) in (0..).zip(&self.items) {
             if item.waits == 0 {
@@ -24,12 +35,16 @@ impl Outline {
         }
         while let Some(Reverse(Key { bits, event, .. })) = run.events.pop() {
             let now = f64::from_bits(bits);
+            // What begins or ends now ends no earlier.
+            if constants.call_us + now > limit_us {
+                return None;
+            }
             match event {
                 Event::Ready(id) => run.ready(now, id),
                 Event::Free(rank) => run.free(now, rank),
             }
         }
-        constants.call_us + run.last
+        Some(constants.call_us + run.last).filter(|&us| us <= limit_us)
     }
 }
 

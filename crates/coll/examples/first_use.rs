@@ -2,16 +2,18 @@
 //! done nothing yet.
 //!
 //! `cargo run --release -p coll --example first_use` prints a table; with an operation, a rank count and a size in bytes it
-//! prints one figure in milliseconds, of a question that is asked once.
+//! prints one figure in milliseconds, of a question that is asked once. An operation may be followed by how it is asked for:
+//! `allreduce+deterministic`; `allreduce+measured`, by constants that differ from the shipped ones, for which no answers are shipped.
 
 #![allow(clippy::print_stdout)]
 
 use coll::select::{Chooser, Question};
-use coll_cost::{Layout, Tuning};
+use coll_cost::{Constants, Layout, Tuning};
 use std::process::Command;
 use std::time::Instant;
 
-const OPERATIONS: [&str; 4] = ["allreduce", "broadcast", "allgather", "alltoall"];
+const OPERATIONS: [&str; 6] =
+    ["allreduce", "broadcast", "allgather", "alltoall", "allreduce+deterministic", "allreduce+measured"];
 const RANKS: [u32; 4] = [2, 8, 16, 64];
 const SIZES: [u64; 3] = [8, 64 << 10, 64 << 20];
 /// Each figure is the least of so many processes', as others may take the core away.
@@ -21,20 +23,33 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match &args[..] {
         [operation, ranks, bytes] => {
+            let (operation, way) = operation.split_once('+').unwrap_or((operation, ""));
             let operation = coll::canonical_operation(operation).expect("an operation");
             let (ranks, bytes) = (ranks.parse().expect("ranks"), bytes.parse().expect("bytes"));
-            println!("{:.3}", first_ms(operation, ranks, bytes));
+            println!("{:.3}", first_ms(operation, way, ranks, bytes));
         }
         _ => table(),
     }
 }
 
 /// The first question's time, in milliseconds: all of it is this thread's own work.
-fn first_ms(operation: &'static str, ranks: u32, bytes: u64) -> f64 {
+fn first_ms(operation: &'static str, way: &str, ranks: u32, bytes: u64) -> f64 {
+    let mut tuning = Tuning::shipped();
+    let (deterministic, measured) = match way {
+        "" => (false, false),
+        "deterministic" => (true, false),
+        "measured" => (false, true),
+        _ => panic!("`{way}` is no way to ask; there are `deterministic` and `measured`"),
+    };
+    if measured {
+        let shipped = tuning.of("shm").expect("they are shipped").clone();
+        tuning.set(Constants { send_us: 1.1 * shipped.send_us, ..shipped });
+    }
     let began = Instant::now();
-    let chooser = Chooser::new(Tuning::shipped());
+    let chooser = Chooser::new(tuning);
     let layout = Layout::one_host(2);
-    let question = Question { layout, transport: "shm", ..Question::new(operation, ranks, bytes) };
+    let question =
+        Question { layout, deterministic, transport: "shm", ..Question::new(operation, ranks, bytes) };
     let table = chooser.table(&question).expect("one serves");
     std::hint::black_box(table.pick(bytes));
     began.elapsed().as_secs_f64() * 1e3
@@ -42,7 +57,7 @@ fn first_ms(operation: &'static str, ranks: u32, bytes: u64) -> f64 {
 
 fn table() {
     println!("first question, ms, least of {TRIES} processes; shm, 2 cores");
-    println!("{:<12} {:>6} {:>10} {:>10} {:>10}", "", "ranks", "8 B", "64 KiB", "64 MiB");
+    println!("{:<24} {:>6} {:>10} {:>10} {:>10}", "", "ranks", "8 B", "64 KiB", "64 MiB");
     let program = std::env::current_exe().expect("this program has a file");
     for operation in OPERATIONS {
         for ranks in RANKS {
@@ -56,7 +71,7 @@ fn table() {
                 (0..TRIES).map(once).fold(f64::INFINITY, f64::min)
             };
             let [small, medium, large] = SIZES.map(figure);
-            println!("{operation:<12} {ranks:>6} {small:>10.2} {medium:>10.2} {large:>10.2}");
+            println!("{operation:<24} {ranks:>6} {small:>10.2} {medium:>10.2} {large:>10.2}");
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Which library schedule serves an operation: the cheapest by the model of [`coll_cost`], among those that can.
 //!
 //! A [`Chooser`] answers a [`Question`]: operation, ranks, size, element type, operator, where the ranks are. A
-//! [`Candidate`] is a schedule with values of its parameters. What each takes at least is shipped (`facts`), so the first
-//! question compiles and outlines the few that may be best, and proves the one that is; all that is kept. Sizes fall into
-//! intervals, two for each doubling, and a size's first question settles its interval, so that later ones look an answer up.
+//! [`Candidate`] is a schedule with values of its parameters. For the calls that are made most, what is taken by the shipped
+//! constants is shipped as well (`answers`), so the first question compiles and proves that one. For others it is shipped what
+//! each candidate takes at least (`facts`), and the first question compiles and outlines the few that may be best, and proves
+//! the one that is; all that is kept. Sizes fall into intervals, two for each doubling, and a size's first question settles
+//! its interval, so that later ones look an answer up.
 //!
 //! An answer depends on the question and the constants alone, so ranks that ask alike choose alike; the constants'
 //! [`fingerprint`](coll_cost::Tuning::fingerprint) tells whether they do. Roots are all alike to the model, as schedules
@@ -13,12 +15,14 @@
 //! the slices of four ranks, and by how its chain of messages grows on smaller counts; parameters keep their defaults;
 //! and what it promises is what was proved on those.
 
+mod answers;
 mod candidates;
 mod chooser;
 mod facts;
 mod family;
 mod forced;
 mod operations;
+mod packed;
 mod question;
 mod table;
 

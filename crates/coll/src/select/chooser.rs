@@ -22,7 +22,7 @@ pub struct Chooser {
 }
 
 type FamilyKey = (&'static str, u32, u32, Layout);
-type TableKey = (FamilyKey, Layout, DType, [bool; 5], &'static str);
+type TableKey = (FamilyKey, Layout, (DType, Option<DType>), [bool; 6], &'static str);
 
 /// What is taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,8 +183,9 @@ impl Chooser {
         let key = (
             family_key(question),
             question.layout,
-            question.dtype,
+            (question.dtype, question.wire),
             [
+                question.accumulate,
                 question.commutative,
                 question.user_operator,
                 question.unequal_blocks,

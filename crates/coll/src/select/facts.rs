@@ -12,6 +12,7 @@
 
 use super::candidates::{Candidate, Params, settings};
 use super::operations::OPERATIONS;
+use super::packed::{block, number};
 use crate::library;
 use coll_cost::{Layout, Totals};
 use std::sync::OnceLock;
@@ -110,28 +111,6 @@ const UNIT: f64 = 65_536.0;
 
 fn share(bytes: &mut &[u8]) -> Option<f64> {
     Some(number(bytes)? as f64 / UNIT)
-}
-
-/// A run of bytes behind its length.
-fn block<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
-    let length = usize::try_from(number(bytes)?).ok()?;
-    let (block, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    Some(block)
-}
-
-/// A number in LEB128: seven bits a byte, the lowest first.
-fn number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for at in 0..10 {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << (7 * at);
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -33,7 +33,8 @@ pub(crate) struct Member {
 }
 
 pub(crate) struct Runs {
-    cost: Cost,
+    /// What predictions are made from, once one is asked for; none if the proof failed before.
+    cost: OnceLock<Option<Cost>>,
     /// No block passes through a rank that is not to keep it.
     pub(crate) direct: bool,
     /// What there is to be proved. None once it is done, and where that was done on smaller counts.
@@ -116,9 +117,50 @@ impl Family {
         }
     }
 
+    /// What a member is predicted to take, in microseconds, if it can run.
+    pub(crate) fn predict_us(
+        &self,
+        member: usize,
+        constants: &Constants,
+        layout: Layout,
+        work: Work,
+    ) -> Option<f64> {
+        self.predict_within_us(member, constants, layout, work, f64::INFINITY)
+    }
+
+    /// The same, or none where that is above a limit.
+    pub(crate) fn predict_within_us(
+        &self,
+        member: usize,
+        constants: &Constants,
+        layout: Layout,
+        work: Work,
+        limit_us: f64,
+    ) -> Option<f64> {
+        match self.cost(member)? {
+            Cost::Whole(outline) => outline.predict_within_us(constants, layout, work, limit_us),
+            Cost::Slices(slices) => {
+                Some(slices.predict_us(constants, layout, work)).filter(|&us| us <= limit_us)
+            }
+        }
+    }
+
+    fn cost(&self, member: usize) -> Option<&Cost> {
+        let runs = self.runs(member).ok()?;
+        let outline = || {
+            if let Some(draft) = &*runs.draft.lock().unwrap_or_else(PoisonError::into_inner) {
+                return Some(Cost::Whole(Outline::new(draft.plan())));
+            }
+            // The draft went into its proof, and came out as a plan.
+            let proved = self.proved(member).ok()?;
+            proved.plan.as_ref().map(|plan| Cost::Whole(Outline::new(plan)))
+        };
+        runs.cost.get_or_init(outline).as_ref()
+    }
+
     /// Messages on the longest chain.
     pub(crate) fn steps(&self, member: usize) -> Option<u32> {
-        match &self.runs(member).ok()?.cost {
+        match self.cost(member)? {
             Cost::Whole(_) => Some(self.proved(member).ok()?.properties.steps),
             Cost::Slices(slices) => Some(slices.steps()),
         }
@@ -126,7 +168,7 @@ impl Family {
 
     /// What the busiest rank sends, as a share of the sized buffer's bytes.
     pub(crate) fn sent_share(&self, member: usize) -> Option<f64> {
-        match &self.runs(member).ok()?.cost {
+        match self.cost(member)? {
             Cost::Whole(_) => Some(self.proved(member).ok()?.properties.sent_max.to_f64()),
             Cost::Slices(slices) => Some(slices.sent_share()),
         }
@@ -134,14 +176,6 @@ impl Family {
 }
 
 impl Runs {
-    /// What it is predicted to take, in microseconds.
-    pub(crate) fn predict_us(&self, constants: &Constants, layout: Layout, work: Work) -> f64 {
-        match &self.cost {
-            Cost::Whole(outline) => outline.predict_us(constants, layout, work),
-            Cost::Slices(slices) => slices.predict_us(constants, layout, work),
-        }
-    }
-
     /// Why its proof failed, if it did.
     pub(crate) fn refuted(&self) -> Option<&str> {
         self.proof.get()?.as_ref().err().map(String::as_str)
@@ -160,7 +194,7 @@ fn whole(candidate: &Candidate, ranks: u32, root: u32) -> Result<Runs, String> {
     let draft = Draft::new(&source, candidate.index(&source), &instance, &Options::default());
     let draft = draft.map_err(|outcome| cannot(ranks, &outcome))?;
     Ok(Runs {
-        cost: Cost::Whole(Outline::new(draft.plan())),
+        cost: OnceLock::new(),
         direct: is_direct(draft.plan()),
         draft: Mutex::new(Some(draft)),
         proof: OnceLock::new(),
@@ -213,7 +247,7 @@ fn sliced(candidate: &Candidate, ranks: u32, root: u32, layout: Layout) -> Resul
     let properties = properties.ok_or("was proved on no rank count")?;
     Ok(Runs {
         direct: plans.iter().all(is_direct),
-        cost: Cost::Slices(Slices::new(&plans, largest, chain)),
+        cost: OnceLock::from(Some(Cost::Slices(Slices::new(&plans, largest, chain)))),
         draft: Mutex::new(None),
         proof: OnceLock::from(Ok(ProvedMember { properties, plan: None })),
     })

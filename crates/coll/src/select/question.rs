@@ -86,6 +86,8 @@ impl Question {
     pub(crate) fn steady(&self) -> Question {
         Question {
             dtype: DType::F32,
+            accumulate: false,
+            wire: None,
             user_operator: false,
             transport: STEADY_TRANSPORT,
             layout: Layout::one_host(self.ranks),
@@ -129,7 +131,7 @@ impl Question {
 }
 
 /// Operations that reduce.
-const REDUCING: [&str; 5] = ["reduce", "reduce_scatter", "allreduce", "scan", "exscan"];
+pub(super) const REDUCING: [&str; 5] = ["reduce", "reduce_scatter", "allreduce", "scan", "exscan"];
 
 /// The transport whose shipped constants a deterministic schedule is weighed by.
 const STEADY_TRANSPORT: &str = "shm";

@@ -3,10 +3,13 @@
 //! Sizes fall into intervals, two for each doubling: `2^k..1.5·2^k` and `1.5·2^k..2^(k+1)`. An interval is judged at its
 //! least size, once, when it is first asked for; after that an answer is two shifts and a load.
 //!
-//! To judge it, candidates are looked at in the order of what each takes at least, and compiled until the best is no worse
-//! than what the next takes at least. That gives what comparing all of them would, and compiles a few. The best is
-//! proved; if its proof fails it is dropped, which is a fault of the library and not of the caller, and the next is taken.
+//! Where the answer is shipped, its candidate is the only one to be compiled. To judge an interval else, candidates are looked
+//! at in the order of what each takes at least, and compiled until the best is no worse than what the next takes at least.
+//! That gives what comparing all of them would, and compiles a few; the one of the next smaller sizes comes first, as it has
+//! been compiled, and soon tells what is slower. The best is proved; if its proof fails it is dropped, which is a fault of
+//! the library and not of the caller, and the next is taken.
 
+use super::answers;
 use super::family::{Family, Runs};
 use super::question::Question;
 use coll_cost::Constants;
@@ -30,8 +33,11 @@ pub struct Table {
 /// How many candidates are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Looks {
-    /// Those that may turn out best.
+    /// The one that is known to be best, where that is shipped, and else those that may turn out best.
     AsNeeded,
+    /// Those that may turn out best, whatever is shipped.
+    #[cfg(test)]
+    Unanswered,
     /// All, each compiled and proved.
     AtAll,
 }
@@ -71,8 +77,14 @@ impl Table {
 
     fn find(&self, bytes: u64) -> Option<u32> {
         let (known, find): (&OnceLock<u32>, &dyn Fn() -> Option<u32>) = match self.question.deterministic {
-            true => (&self.fixed, &|| self.steadiest()),
-            false => (&self.taken[interval(bytes)], &|| self.cheapest(least(interval(bytes)))),
+            true => {
+                (&self.fixed, &|| self.known(answers::steadiest(&self.question)).or_else(|| self.steadiest()))
+            }
+            false => (&self.taken[interval(bytes)], &|| {
+                let bytes = least(interval(bytes));
+                let known = answers::cheapest(&self.question, &self.constants, bytes);
+                self.known(known).or_else(|| self.cheapest(bytes))
+            }),
         };
         if let Some(taken) = known.get() {
             return Some(*taken);
@@ -83,11 +95,8 @@ impl Table {
 
     /// What is predicted for a member that can run.
     pub(crate) fn predict_us(&self, member: usize, bytes: u64) -> Option<f64> {
-        self.family.runs(member).ok().map(|runs| self.predict(runs, bytes))
-    }
-
-    fn predict(&self, runs: &Runs, bytes: u64) -> f64 {
-        runs.predict_us(&self.constants, self.question.layout, self.question.work(bytes))
+        let Question { layout, .. } = self.question;
+        self.family.predict_us(member, &self.constants, layout, self.question.work(bytes))
     }
 
     /// Why a member cannot serve, if so. A proof is asked for only where the call needs what only that can tell.
@@ -106,6 +115,14 @@ impl Table {
         open.filter_map(bound).collect()
     }
 
+    /// An answer that is shipped, if it may be taken, and is proved.
+    fn known(&self, answer: Option<u32>) -> Option<u32> {
+        let insisted = self.excluded.iter().any(Option::is_some);
+        let open = self.looks == Looks::AsNeeded && !insisted;
+        let at = answer.filter(|&at| open && (at as usize) < self.family.members.len())?;
+        (self.family.proved(at as usize).is_ok() && self.bar(at as usize).is_none()).then_some(at)
+    }
+
     /// The first of the cheapest.
     fn cheapest(&self, bytes: u64) -> Option<u32> {
         let mut open = self.bounds(bytes);
@@ -113,6 +130,10 @@ impl Table {
             open.iter_mut().for_each(|(bound, _)| *bound = 0.0);
         }
         open.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let before = interval(bytes).checked_sub(1).and_then(|before| self.taken[before].get());
+        if let Some(at) = before.and_then(|before| open.iter().position(|(_, at)| at == before)) {
+            open[..=at].rotate_right(1);
+        }
         loop {
             let best = self.cheapest_of(&open, bytes)?;
             let Err(reason) = self.family.proved(best as usize) else { return Some(best) };
@@ -129,8 +150,10 @@ impl Table {
             if self.looks == Looks::AtAll && self.family.proved(at as usize).is_err() {
                 continue;
             }
-            let Ok(runs) = self.family.runs(at as usize) else { continue };
-            let us = self.predict(runs, bytes);
+            let limit_us = best.map_or(f64::INFINITY, |(us, _)| us);
+            let (layout, work) = (self.question.layout, self.question.work(bytes));
+            let us = self.family.predict_within_us(at as usize, &self.constants, layout, work, limit_us);
+            let Some(us) = us else { continue };
             let better = best.is_none_or(|known| us < known.0 || (us == known.0 && at < known.1));
             if better && self.bar(at as usize).is_none() {
                 best = Some((us, at));
@@ -147,19 +170,18 @@ impl Table {
         let open = self.bounds(0).into_iter().map(|(_, at)| at);
         let able =
             open.filter(|&at| self.bar(at as usize).is_none() && self.family.proved(at as usize).is_ok());
-        let able: Vec<(u32, &Runs)> =
-            able.filter_map(|at| Some((at, self.family.runs(at as usize).ok()?))).collect();
+        let able: Vec<u32> = able.collect();
         let constants = question.steady_constants();
         let mut worst = vec![1.0f64; able.len()];
         for power in (3..=26).step_by(2) {
-            let predict =
-                |runs: &Runs| runs.predict_us(&constants, question.layout, question.work(1 << power));
-            let times: Vec<f64> = able.iter().map(|(_, runs)| predict(runs)).collect();
+            let work = question.work(1 << power);
+            let predict = |&at: &u32| self.family.predict_us(at as usize, &constants, question.layout, work);
+            let times: Vec<f64> = able.iter().map(|at| predict(at).unwrap_or(f64::INFINITY)).collect();
             let least = times.iter().copied().fold(f64::INFINITY, f64::min);
             worst.iter_mut().zip(&times).for_each(|(worst, us)| *worst = worst.max(us / least));
         }
         let mut best: Option<(f64, u32)> = None;
-        for (&(at, _), &ratio) in able.iter().zip(&worst) {
+        for (&at, &ratio) in able.iter().zip(&worst) {
             if best.is_none_or(|(known, _)| ratio < known) {
                 best = Some((ratio, at));
             }
@@ -183,7 +205,7 @@ impl Table {
 }
 
 /// The interval of a size; 0 bytes have one of their own.
-fn interval(bytes: u64) -> usize {
+pub(super) fn interval(bytes: u64) -> usize {
     if bytes == 0 {
         return 0;
     }
@@ -193,7 +215,7 @@ fn interval(bytes: u64) -> usize {
 }
 
 /// The least size of an interval.
-fn least(interval: usize) -> u64 {
+pub(super) fn least(interval: usize) -> u64 {
     match interval {
         0 => 0,
         _ => {
