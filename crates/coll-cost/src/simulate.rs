@@ -135,6 +135,8 @@ struct Run<'o> {
     events: BinaryHeap<Reverse<Key>>,
     number: u32,
     missing: Vec<u32>,
+    /// When the last came of what each operation waits for, as far as that is known.
+    since: Vec<f64>,
     /// The end of each operation, or of what it does itself while `open` says that it waits for another's end.
     end: Vec<f64>,
     state: Vec<State>,
@@ -184,6 +186,7 @@ impl<'o> Run<'o> {
             events: BinaryHeap::with_capacity(2 * outline.ranks as usize),
             number: 0,
             missing: outline.items.iter().map(|item| item.waits).collect(),
+            since: vec![0.0; items],
             end: vec![0.0; items],
             state: vec![State::Ahead; items],
             ranks: (0..outline.ranks)
@@ -210,11 +213,15 @@ impl<'o> Run<'o> {
         }));
     }
 
-    /// One thing less that an operation waits for.
+    /// One thing less that an operation waits for. Some are known of ahead of their time: the last that is heard of need not
+    /// be the last that comes.
     fn release(&mut self, at: f64, id: u32) {
+        let since = &mut self.since[id as usize];
+        *since = since.max(at);
+        let since = *since;
         self.missing[id as usize] -= 1;
         if self.missing[id as usize] == 0 {
-            self.push(at, Event::Ready(id));
+            self.push(since, Event::Ready(id));
         }
     }
 

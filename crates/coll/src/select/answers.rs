@@ -24,12 +24,15 @@ use coll_cost::{Constants, Tuning};
 use std::sync::OnceLock;
 
 /// Core counts of machines where ranks share cores.
-const CORES: [u32; 2] = [2, 4];
+const CORES: [u32; 3] = [2, 4, 8];
 
 /// Larger buffers take so long that nobody waits for a choice.
 const SIZE_MAX_BYTES: u64 = 64 << 20;
 
 const TRANSPORTS: [&str; 2] = ["tcp", "shm"];
+
+/// Element types that reductions take another time for.
+const REDUCED: [DType; 2] = [DType::F32, DType::Bf16];
 
 static FILE: &[u8] = include_bytes!("answers.bin");
 
@@ -38,12 +41,17 @@ const UNEQUAL: [&str; 2] = ["allgather", "reduce_scatter"];
 
 /// Rank counts with answers. For the others first calls look for themselves, lest the file take long to make.
 fn ranks() -> impl Iterator<Item = u32> {
-    (2..=16).chain([24, 32, 64])
+    (2..=16).chain([24, 32, 48, 64])
 }
 
 /// Core counts that make a difference to so many ranks: those that they share, and a core for each.
 fn cores(ranks: u32) -> impl Iterator<Item = u32> {
     CORES.into_iter().filter(move |&cores| cores < ranks).chain([ranks])
+}
+
+/// Those of [`REDUCED`] that make a difference to an operation.
+fn reduced(operation: &str) -> &'static [DType] {
+    if REDUCING.contains(&operation) { &REDUCED } else { &REDUCED[..1] }
 }
 
 /// The place of the candidate that is cheapest at a size in bytes, if it is known beforehand.
@@ -86,6 +94,8 @@ pub(super) fn steadiest(question: &Question) -> Option<u32> {
 
 /// All that an answer depends on besides operation, ranks and size.
 struct Kind {
+    /// Which of [`REDUCED`], as far as time goes.
+    reduced: usize,
     /// Blocks may be of any lengths.
     unequal: bool,
     /// Which of [`cores`].
@@ -105,18 +115,20 @@ impl Kind {
         }
         let work = question.work(0);
         let rate = constants.reduction(work.dtype, work.user_operator);
-        if REDUCING.contains(&operation) && rate != constants.reduction(DType::F32, false) {
-            return None;
-        }
+        let is_alike = |&dtype: &DType| constants.reduction(dtype, false) == rate;
+        let reduced = match REDUCING.contains(&operation) {
+            true => REDUCED.iter().position(is_alike)?,
+            false => 0,
+        };
         let cores = cores(ranks).position(|cores| cores == layout.cores.min(ranks))?;
         let transport = TRANSPORTS.iter().position(|&known| known == question.transport)?;
-        Some(Kind { unequal, cores, transport })
+        Some(Kind { reduced, unequal, cores, transport })
     }
 
     /// Its row's place in the block of the rank count.
     fn row(&self, question: &Question) -> usize {
-        (usize::from(self.unequal) * cores(question.ranks).count() + self.cores) * TRANSPORTS.len()
-            + self.transport
+        let first = usize::from(self.unequal) * reduced(question.operation).len() + self.reduced;
+        (first * cores(question.ranks).count() + self.cores) * TRANSPORTS.len() + self.transport
     }
 }
 

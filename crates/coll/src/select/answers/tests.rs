@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Rank counts at which the file is compared with the library whenever tests run; made anew, all are.
-const LOOKED_AT: [u32; 5] = [2, 3, 6, 8, 17];
+const LOOKED_AT: [u32; 5] = [2, 3, 6, 8, 16];
 /// Of each row every so many intervals are compared then, row by row others.
 const STRIDE: usize = 9;
 /// The program is not to grow by more.
@@ -35,9 +35,11 @@ fn table(family: &Arc<Family>, question: &Question, looks: Looks) -> Option<Tabl
 fn questions(operation: &'static str, ranks: u32) -> Vec<Question> {
     let mut questions = Vec::new();
     for &unequal_blocks in if UNEQUAL.contains(&operation) { &[false, true][..] } else { &[false][..] } {
-        for layout in cores(ranks).map(Layout::one_host) {
-            let plain = Question { layout, unequal_blocks, ..Question::new(operation, ranks, 0) };
-            questions.extend(TRANSPORTS.map(|transport| Question { transport, ..plain.clone() }));
+        for &dtype in reduced(operation) {
+            for layout in cores(ranks).map(Layout::one_host) {
+                let plain = Question { dtype, layout, unequal_blocks, ..Question::new(operation, ranks, 0) };
+                questions.extend(TRANSPORTS.map(|transport| Question { transport, ..plain.clone() }));
+            }
         }
     }
     questions
@@ -158,10 +160,8 @@ fn what_the_answers_do_not_hold_for_has_none() {
     // More cores than ranks are as good as one for each.
     let roomy = Question { layout: Layout::one_host(96), ..known.clone() };
     assert_eq!(ask(&roomy, 1 << 16), ask(&known, 1 << 16));
-    let narrow = Question { dtype: DType::Bf16, ..known.clone() };
     let apart = Layout { ranks_per_host: 4, cores: 4 };
     for other in [
-        narrow,
         Question { layout: apart, ..known.clone() },
         Question { layout: Layout::one_host(3), ..known.clone() },
         Question { commutative: false, ..known.clone() },
