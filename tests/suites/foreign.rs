@@ -393,6 +393,11 @@ fn the_command_line_checks_imports_runs_and_exports() {
     assert_eq!(code, 0, "{err}");
     let (code, out, err) = collc(&["compile", xml, "--emit", "plan"]);
     assert!(code == 0 && out.starts_with("plan "), "{err}");
+    let (code, out, err) = collc(&["compile", xml, "--emit", "svg"]);
+    assert!(code == 0 && out.starts_with("<svg ") && out.trim_end().ends_with("</svg>"), "{err}");
+    assert!(out.contains("rank 4") && !out.contains("rank 5"), "five ranks: {out}");
+    let (code, _, err) = collc(&["compile", xml, "--ranks", "5", "--rank", "2", "--emit", "svg"]);
+    assert!(code == 2 && err.contains("a picture shows all"), "{err}");
 
     for transport in ["tcp", "shm", "threads"] {
         let (code, out, err) = collc(&[
@@ -455,5 +460,10 @@ fn bad_files_have_a_place_and_an_exit_code() {
     let (code, out, _) = collc(&["check", bad, "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&out).expect("it is JSON");
     assert_eq!((code, &report["ok"], &report["diagnostics"][0]["line"]), (1, &false.into(), &3.into()));
+    let goal = folder.join("two.goal");
+    std::fs::write(&goal, "num_ranks 2\nrank 0 { send 8b to 1 }\nrank 1 { recv 8b from 0 }\n")
+        .expect("it can be written");
+    let (code, _, err) = collc(&["import", goal.to_str().expect("text")]);
+    assert!(code == 2 && err.contains("--model loggops"), "{err}");
     std::fs::remove_dir_all(folder).expect("it can be removed");
 }

@@ -114,11 +114,20 @@ pub(crate) fn compile(args: &CompileArgs, examined: Examined) -> Result<ExitCode
     let text = match args.emit {
         Some(Emit::Plan) => coll_plan::to_text(&plan),
         Some(Emit::Json) => coll_plan::to_json(&plan),
+        Some(Emit::Svg) => {
+            if let Some(rank) = args.rank {
+                let message =
+                    format!("`--rank {rank}` goes with one rank's part of a plan, and a picture shows all");
+                return Err(Failure::unusable(message)
+                    .help("leave `--rank` out, or print the slice with `--emit plan`"));
+            }
+            coll_sim::drawing(&plan).map_err(|error| Failure::unusable(error.to_string()))?
+        }
         Some(_) => {
             return Err(Failure::unusable(
                 "a schedule of another tool becomes a plan, and has no program or tree",
             )
-            .help("print it with `--emit plan` or `--emit json`"));
+            .help("print it with `--emit plan` or `--emit json`, or draw it with `--emit svg`"));
         }
         None => {
             let stem =

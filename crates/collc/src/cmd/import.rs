@@ -12,7 +12,10 @@ pub(crate) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let bytes = coll::read_bytes(&args.file, 1 << 30)?;
     let Some(examined) = foreign::of_bytes(&name, bytes, args.root)? else {
         return Err(Failure::unusable(format!("`{name}` is no schedule of another tool"))
-            .help("MSCCL XML begins with `<algo`, MSCCL++ JSON is an object with `gpus`"));
+            .help(
+                "MSCCL XML begins with `<algo`, MSCCL++ JSON is an object with `gpus`; GOAL says no data, so it is no plan, and \
+                 `collc sim FILE.goal --model loggops` runs it",
+            ));
     };
     let schedule = foreign::right(&name, examined)?;
     match &args.output {
