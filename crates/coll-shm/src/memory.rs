@@ -6,9 +6,10 @@
 
 #![allow(unsafe_code)]
 
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::alloc::Layout;
 use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -75,6 +76,18 @@ impl Block {
         assert!(offset < self.len, "invariant: an offset within the block");
         // SAFETY: it lies within the block.
         unsafe { self.base.as_ptr().add(offset) }
+    }
+
+    /// Asks the system for the pages of a part at once, which would else come one by one when they are first touched. What
+    /// it cannot do is left as it is.
+    #[cold]
+    pub(crate) fn populate(&self, range: Range<usize>) {
+        let (start, end) = (range.start / PAGE_BYTES * PAGE_BYTES, range.end.min(self.len));
+        if start < end {
+            let (at, len) = (self.at(start).cast(), end - start);
+            // SAFETY: within the block; pages are only brought in, and what they hold stays as it is.
+            let _ = unsafe { rustix::mm::madvise(at, len, Advice::LinuxPopulateWrite) };
+        }
     }
 
     /// The number at an aligned offset.

@@ -15,6 +15,7 @@
 
 use crate::memory::{Block, PAGE_BYTES};
 use crate::protocol::{CELL_BYTES, CELLS, Shared, Taken};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,11 +26,17 @@ const LONG_AT: usize = CELLS_AT + CELLS * LINE_BYTES;
 const LINE_BYTES: usize = 64;
 const STAMP_BYTES: usize = 8;
 
+/// The most pages of a ring, in bytes, that are asked for at once.
+const AHEAD_BYTES_MAX: usize = 256 << 10;
+
 /// One side's view of a ring.
 #[derive(Debug)]
 pub(crate) struct Ring {
     block: Arc<Block>,
     long_bytes: usize,
+    /// Up to where this side has its pages of the second ring. A message of 1 KiB that touches a page first takes half as
+    /// long again, on either side; a ring has room for two thousand such messages.
+    populated: Cell<usize>,
 }
 
 impl Ring {
@@ -41,7 +48,20 @@ impl Ring {
     /// A view of a block of [`Ring::block_bytes`]; `long_bytes` is a power of two.
     pub(crate) fn new(block: Arc<Block>, long_bytes: usize) -> Ring {
         assert!(long_bytes.is_power_of_two() && block.len() >= Ring::block_bytes(long_bytes));
-        Ring { block, long_bytes }
+        Ring { block, long_bytes, populated: Cell::new(0) }
+    }
+
+    /// Sees to it that pages are there up to an offset: as many again as there are, so that little is asked for of rings
+    /// that are little used.
+    #[inline]
+    fn populate(&self, end: usize) {
+        let populated = self.populated.get();
+        if end > populated {
+            let ahead = populated.clamp(4 * PAGE_BYTES, AHEAD_BYTES_MAX);
+            let upto = (end + ahead).next_multiple_of(PAGE_BYTES).min(self.long_bytes);
+            self.block.populate(LONG_AT + populated..LONG_AT + upto);
+            self.populated.set(upto);
+        }
     }
 
     /// How many messages that were lent the reader has read; after that they may be overwritten.
@@ -133,6 +153,7 @@ impl Shared for Ring {
     #[inline]
     fn long(&self, offset: usize, len: usize) -> &[u8] {
         assert!(offset < self.long_bytes && len <= self.long_bytes - offset, "invariant: bytes of the ring");
+        self.populate(offset + len);
         // SAFETY: within the block; the rest as for a cell.
         unsafe { std::slice::from_raw_parts(self.block.at(LONG_AT + offset), len) }
     }
@@ -143,6 +164,7 @@ impl Shared for Ring {
         if bytes.is_empty() {
             return;
         }
+        self.populate(offset + bytes.len());
         let to = self.block.at(LONG_AT + offset);
         // SAFETY: within the block; the rest as for a cell.
         unsafe {
