@@ -5,6 +5,7 @@ use crate::Link;
 use crate::error::BindError;
 use crate::layout::Layout;
 use crate::memory::{Area, Segment};
+use crate::share::{self, Share};
 use coll_kernel::Cast;
 use coll_plan::{Action, Lane, OpId, Plan, RankPlan, Region, Run};
 
@@ -26,6 +27,8 @@ pub(crate) struct Code {
     pub(crate) starts: Vec<u32>,
     /// What makes elements those of messages and back, if they are others.
     pub(crate) cast: Option<Cast>,
+    /// Messages that several sends have in common.
+    pub(crate) shares: Vec<Share>,
 }
 
 /// One operation.
@@ -41,6 +44,8 @@ pub(crate) struct BoundOp {
     pub(crate) step: u32,
     /// The receive that a send follows.
     pub(crate) leader: Option<OpId>,
+    /// The message that a send has in common with others.
+    pub(crate) share: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -131,6 +136,7 @@ impl Code {
             followers: Targets::default(),
             starts: Vec::new(),
             cast,
+            shares: Vec::new(),
         };
         for (lane, run) in part.lanes.iter().enumerate() {
             code.lane_of.extend((run.start..run.end).map(|_| lane as u32));
@@ -139,6 +145,7 @@ impl Code {
             code.op(plan, part, layout, op)?;
         }
         code.waits(part);
+        share::find(part, &mut code);
         code.starts = (0..code.lanes.len() as u32).filter(|&lane| code.may_start(lane)).collect();
         Ok(code)
     }
@@ -186,7 +193,16 @@ impl Code {
         let bytes = source.iter().map(|segment| segment.len as u64).sum::<u64>();
         let bytes = bytes.max(target.iter().map(|segment| segment.len as u64).sum());
         let (source, operand, target) = (self.push(source), self.push(operand), self.push(target));
-        self.ops.push(BoundOp { kind, source, operand, target, bytes, step: op.step, leader: None });
+        self.ops.push(BoundOp {
+            kind,
+            source,
+            operand,
+            target,
+            bytes,
+            step: op.step,
+            leader: None,
+            share: None,
+        });
         Ok(())
     }
 

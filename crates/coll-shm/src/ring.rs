@@ -154,62 +154,13 @@ impl Shared for Ring {
     fn long(&self, offset: usize, len: usize) -> &[u8] {
         assert!(offset < self.long_bytes && len <= self.long_bytes - offset, "invariant: bytes of the ring");
         self.populate(offset + len);
-        // SAFETY: within the block; the rest as for a cell.
-        unsafe { std::slice::from_raw_parts(self.block.at(LONG_AT + offset), len) }
+        self.block.read(LONG_AT + offset, len)
     }
 
     #[inline]
     fn write_long(&self, offset: usize, bytes: &[u8], stream: bool) {
         assert!(offset <= self.long_bytes && bytes.len() <= self.long_bytes - offset, "invariant: as above");
-        if bytes.is_empty() {
-            return;
-        }
         self.populate(offset + bytes.len());
-        let to = self.block.at(LONG_AT + offset);
-        // SAFETY: within the block; the rest as for a cell.
-        unsafe {
-            match stream {
-                true => copy_past_cache(bytes, to),
-                false => std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()),
-            }
-        }
+        self.block.write(LONG_AT + offset, bytes, stream);
     }
-}
-
-/// Copies with stores that go past the cache, as far as whole lines are written, and waits until they are on their way.
-///
-/// # Safety
-/// As for [`std::ptr::copy_nonoverlapping`].
-#[cfg(target_arch = "x86_64")]
-unsafe fn copy_past_cache(from: &[u8], to: *mut u8) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-    let before = to.align_offset(LINE_BYTES).min(from.len());
-    let (first, rest) = from.split_at(before);
-    let (lines, last) = rest.as_chunks::<LINE_BYTES>();
-    // SAFETY: the three parts follow each other within `from` and within what the caller vouches for; lines are written
-    // where they are aligned. The processor always has these instructions.
-    unsafe {
-        std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
-        let mut to = to.add(before);
-        for line in lines {
-            let quarters = [0, 1, 2, 3].map(|at| _mm_loadu_si128(line.as_ptr().cast::<__m128i>().add(at)));
-            for (at, quarter) in quarters.into_iter().enumerate() {
-                _mm_stream_si128(to.cast::<__m128i>().add(at), quarter);
-            }
-            to = to.add(LINE_BYTES);
-        }
-        std::ptr::copy_nonoverlapping(last.as_ptr(), to, last.len());
-        // The stamp must not overtake them.
-        _mm_sfence();
-    }
-}
-
-/// Without such stores: through the cache.
-///
-/// # Safety
-/// As for [`std::ptr::copy_nonoverlapping`].
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn copy_past_cache(from: &[u8], to: *mut u8) {
-    // SAFETY: the caller's.
-    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) }
 }

@@ -1,0 +1,79 @@
+//! Sends of a rank that send the same: what they send is the same values, whichever runs first.
+
+use crate::{Action, Op, OpId, RankPlan, Region, Store};
+use std::collections::HashMap;
+
+/// For each operation of a part the number of its group, if it is a send that sends what another one sends to another peer.
+///
+/// Two sends of the same regions need not be such: something may be written there in between. These are: at most one
+/// operation writes any of it, and all of them wait for it, or follow it in its lane.
+pub fn shared_sends(part: &RankPlan) -> Vec<Option<u32>> {
+    let mut by_source: HashMap<&[Region], Vec<OpId>> = HashMap::new();
+    for (id, op) in (0..).zip(&part.ops) {
+        if op.action.sends_to().is_some() && !op.source.is_empty() {
+            by_source.entry(part.regions(op.source)).or_default().push(id);
+        }
+    }
+    let peers = |sends: &[OpId]| {
+        let mut peers: Vec<_> =
+            sends.iter().filter_map(|&id| part.ops[id as usize].action.sends_to()).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers.len()
+    };
+    let mut groups: Vec<Vec<OpId>> = by_source.into_values().filter(|sends| peers(sends) > 1).collect();
+    groups.retain(|sends| is_same_for_all(part, sends));
+    groups.sort_unstable();
+    let mut group_of = vec![None; part.ops.len()];
+    for (number, sends) in (0..).zip(&groups) {
+        sends.iter().for_each(|&id| group_of[id as usize] = Some(number));
+    }
+    group_of
+}
+
+/// Whether sends of the same regions find the same in them.
+fn is_same_for_all(part: &RankPlan, sends: &[OpId]) -> bool {
+    let source = part.regions(part.ops[sends[0] as usize].source);
+    let writes = |op: &Op| {
+        let of = |target: &Region| source.iter().any(|read| meet(read, target));
+        !copies_in_place(part, op, source) && part.regions(op.target).iter().any(of)
+    };
+    let mut writers = (0..).zip(&part.ops).filter(|(_, op)| writes(op)).map(|(id, _)| id);
+    match (writers.next(), writers.next()) {
+        (None, _) => true,
+        (Some(writer), None) => sends.iter().all(|&send| follows(part, send, writer)),
+        _ => false,
+    }
+}
+
+/// Whether two regions may have bytes in common. In place, a buffer's stores are one memory.
+fn meet(a: &Region, b: &Region) -> bool {
+    match (a.store, b.store) {
+        (Store::Slot, Store::Slot) => a.block == b.block,
+        (Store::Slot, _) | (_, Store::Slot) => false,
+        (Store::In(x) | Store::Out(x) | Store::Tmp(x), Store::In(y) | Store::Out(y) | Store::Tmp(y)) => {
+            x == y && a.block == b.block && a.low < b.high && b.low < a.high
+        }
+    }
+}
+
+/// Whether an operation copies inputs to the outputs of the same blocks: what is read of the inputs stays as it is, in place
+/// too.
+fn copies_in_place(part: &RankPlan, op: &Op, read: &[Region]) -> bool {
+    let (source, target) = (part.regions(op.source), part.regions(op.target));
+    let is_same = |(from, to): (&Region, &Region)| match (from.store, to.store) {
+        (Store::In(x), Store::Out(y)) => {
+            x == y && (from.block, from.low, from.high) == (to.block, to.low, to.high)
+        }
+        _ => false,
+    };
+    op.action == Action::Copy
+        && source.iter().zip(target).all(is_same)
+        && read.iter().all(|region| matches!(region.store, Store::In(_)))
+}
+
+fn follows(part: &RankPlan, send: OpId, writer: OpId) -> bool {
+    let waits = part.waits(&part.ops[send as usize]).iter().any(|wait| wait.op == writer);
+    let in_lane = || part.lanes.iter().any(|lane| lane.start <= writer && writer < send && send < lane.end);
+    waits || in_lane()
+}
