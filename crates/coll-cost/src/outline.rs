@@ -37,6 +37,8 @@ pub struct Item {
     pub(crate) leader: u32,
     /// How many operations it waits for.
     pub(crate) waits: u32,
+    /// The message that a send has in common with others, by its number in [`Outline::shared`].
+    pub(crate) common: u32,
 }
 
 /// A whole plan, ready to be run on constants.
@@ -49,6 +51,8 @@ pub struct Outline {
     pub(crate) next: Vec<u32>,
     /// For each operation, the sends that follow it: most have none, so they are a list.
     pub(crate) followers: Vec<(u32, u32)>,
+    /// How many sends each message has that goes to several peers as it is.
+    pub(crate) shared: Vec<u32>,
     /// Bytes of all of a rank's buffers, as a share of the sized one's.
     pub(crate) touched: f64,
 }
@@ -63,15 +67,22 @@ impl Outline {
             starts: Vec::new(),
             next: Vec::new(),
             followers: Vec::new(),
+            shared: Vec::new(),
             touched: shares.touched,
         };
         let mut edges: Vec<(u32, u32)> = Vec::new();
         let mut messages: BTreeMap<(u32, u32, u32), [Vec<u32>; 2]> = BTreeMap::new();
         for part in &plan.ranks {
             let base = outline.items.len() as u32;
+            let (common, first) = (coll_plan::shared_sends(part), outline.shared.len() as u32);
             for (at, op) in part.ops.iter().enumerate() {
                 let id = base + at as u32;
                 let mut item = item(plan, part.regions(moved(op)), op.action, part.rank, &shares);
+                if let Some(common) = common[at] {
+                    item.common = first + common;
+                    outline.shared.resize(outline.shared.len().max(item.common as usize + 1), 0);
+                    outline.shared[item.common as usize] += 1;
+                }
                 for wait in part.waits(op) {
                     match wait.along {
                         true => item.leader = base + wait.op,
@@ -183,7 +194,7 @@ pub(crate) fn moved(op: &coll_plan::Op) -> Run {
 
 fn item(plan: &Plan, regions: &[Region], action: Action, rank: u32, shares: &Shares) -> Item {
     let share = regions.iter().map(|region| shares.region(plan, region)).sum();
-    Item { kind: kind(action), share, rank, partner: NONE, leader: NONE, waits: 0 }
+    Item { kind: kind(action), share, rank, partner: NONE, leader: NONE, waits: 0, common: NONE }
 }
 
 pub(crate) fn kind(action: Action) -> ItemKind {

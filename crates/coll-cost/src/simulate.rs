@@ -140,6 +140,8 @@ struct Run<'o> {
     /// The end of each operation, or of what it does itself while `open` says that it waits for another's end.
     end: Vec<f64>,
     state: Vec<State>,
+    /// Which messages that go to several peers have been written.
+    written: Vec<bool>,
     ranks: Vec<Rank>,
     cores: Vec<Core>,
     /// For each machine, when its wire is free.
@@ -189,6 +191,7 @@ impl<'o> Run<'o> {
             since: vec![0.0; items],
             end: vec![0.0; items],
             state: vec![State::Ahead; items],
+            written: vec![false; outline.shared.len()],
             ranks: (0..outline.ranks)
                 .map(|rank| Rank {
                     mode: Mode::Asleep,
@@ -272,10 +275,14 @@ impl<'o> Run<'o> {
     fn go(&mut self, now: f64, rank: u32) {
         let id = self.ranks[rank as usize].able.pop_front().expect("invariant: a rank goes for an operation");
         self.ranks[rank as usize].mode = Mode::Running;
-        let item = self.outline.items[id as usize];
+        let outline = self.outline;
+        let item = outline.items[id as usize];
         let (constants, prices) = (self.constants, &self.prices);
         let bytes = item.share * prices.bytes;
+        let shares = item.common != NONE && constants.shares(outline.shared[item.common as usize], bytes);
+        let written = shares && std::mem::replace(&mut self.written[item.common as usize], true);
         let (message, byte) = match item.kind {
+            ItemKind::Send if written => (constants.send_us, 0.0),
             ItemKind::Send => (constants.send_us, prices.send),
             ItemKind::Recv => (constants.recv_us, prices.recv),
             ItemKind::RecvReduce => (constants.recv_us, prices.recv + prices.reduce),
@@ -288,7 +295,6 @@ impl<'o> Run<'o> {
             let first = now + message + bytes.min(QUANTUM_BYTES) * byte;
             self.set_out(first, id);
         }
-        let outline = self.outline;
         for &(_, follower) in outline.followers(id) {
             // What comes in goes out a quantum behind.
             let out = constants.send_us + bytes.min(QUANTUM_BYTES) * self.prices.send;

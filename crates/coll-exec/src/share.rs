@@ -15,12 +15,6 @@ use coll_plan::RankPlan;
 /// Bytes that are staged before the first of them is told of: while a peer reads these, the next are written.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// So many peers, or a message of so many bytes, make it worth it. Measured between processes on two cores, all-gathers in
-/// one step, copied to each peer and staged: blocks of 32 KiB and 128 KiB on 8 ranks 58 and 420 µs, and 37 and 160; of 32 KiB and
-/// 64 KiB on 4 ranks 19 and 32, and 21 and 35. Broadcasts of 1 MiB to three peers in one step 224 and 147.
-const MANY: u32 = 4;
-const LARGE_BYTES: u64 = 128 << 10;
-
 /// A message that several sends have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
@@ -62,8 +56,12 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
     pub(crate) fn may_share(&mut self, op: &BoundOp, link: Link) -> bool {
         let Some(share) = op.share else { return false };
         let Some(least_bytes) = self.transport.lends(link) else { return false };
-        let is_worth_it = self.code.shares[share as usize].sends >= MANY || op.bytes >= LARGE_BYTES;
-        if op.bytes < least_bytes || !is_worth_it || self.code.cast.is_some() || !self.state.inboxes.is_empty() {
+        let is_worth_it = coll_plan::is_worth_sharing(self.code.shares[share as usize].sends, op.bytes);
+        if op.bytes < least_bytes
+            || !is_worth_it
+            || self.code.cast.is_some()
+            || !self.state.inboxes.is_empty()
+        {
             return false;
         }
         let state = &mut self.state.shares[share as usize];
