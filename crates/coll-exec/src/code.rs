@@ -9,6 +9,10 @@ use crate::share::{self, Share};
 use coll_kernel::Cast;
 use coll_plan::{Action, Lane, OpId, Plan, RankPlan, Region, Run};
 
+/// A rank whose buffers are as large as this, all together, does not find what it has stored in the caches when its caller
+/// reads it.
+const PAST_CACHE_BYTES: u64 = 12 << 20;
+
 /// Every operation of a rank, bound.
 pub(crate) struct Code {
     pub(crate) ops: Vec<BoundOp>,
@@ -44,6 +48,8 @@ pub(crate) struct BoundOp {
     pub(crate) step: u32,
     /// The receive that a send follows.
     pub(crate) leader: Option<OpId>,
+    /// What it stores is written past the caches.
+    pub(crate) past_cache: bool,
     /// The message that a send has in common with others.
     pub(crate) share: Option<u32>,
 }
@@ -146,6 +152,9 @@ impl Code {
         }
         code.waits(part);
         share::find(part, &mut code);
+        if layout.buffers.iter().flat_map(|buffer| buffer.sizes).sum::<u64>() >= PAST_CACHE_BYTES {
+            code.past_caches();
+        }
         code.starts = (0..code.lanes.len() as u32).filter(|&lane| code.may_start(lane)).collect();
         Ok(code)
     }
@@ -201,9 +210,30 @@ impl Code {
             bytes,
             step: op.step,
             leader: None,
+            past_cache: false,
             share: None,
         });
         Ok(())
+    }
+
+    /// Notes which operations store what no other one reads: it need not stay in the caches.
+    fn past_caches(&mut self) {
+        let read = self.ops.iter().flat_map(|op| [op.source, op.operand]);
+        let mut read: Vec<Segment> = read.flat_map(|run| self.segments(run)).copied().collect();
+        read.sort_unstable();
+        let longest = read.iter().map(|segment| segment.len).max().unwrap_or(0);
+        let is_read = |target: &Segment| {
+            let low = Segment { offset: target.offset.saturating_sub(longest), len: 0, ..*target };
+            let near = &read[read.partition_point(|segment| *segment < low)..];
+            let end = (target.area, target.end());
+            near.iter()
+                .take_while(|segment| (segment.area, segment.offset) < end)
+                .any(|segment| segment.overlaps(*target))
+        };
+        let stores = |op: &BoundOp| matches!(op.kind, Kind::Copy | Kind::Recv { reduces: None, .. });
+        let past = |op: &BoundOp| stores(op) && !self.segments(op.target).iter().any(is_read);
+        let past: Vec<bool> = self.ops.iter().map(past).collect();
+        self.ops.iter_mut().zip(past).for_each(|(op, past)| op.past_cache = past);
     }
 
     fn waits(&mut self, part: &RankPlan) {
