@@ -102,9 +102,10 @@ impl Totals {
         let processor = f64::from(self.messages) * (constants.send_us + constants.recv_us)
             + f64::from(self.locals) * constants.local_us
             + us(self.sent - saved, constants.send.ns(far))
-            + us(self.sent, constants.recv.ns(far))
-            + us(self.reduced, constants.reduction(work.dtype, work.user_operator).ns(far))
-            + us(self.copied, constants.copy.ns(far));
+            // What stays in the cache of what is stored and reduced is not known here.
+            + us(self.sent, constants.recv.near_ns)
+            + us(self.reduced, constants.reduction(work.dtype, work.user_operator).near_ns)
+            + us(self.copied, constants.copy.near_ns);
         let on_host = layout.ranks_on_host(ranks);
         let cores = (layout.hosts(ranks) * on_host.min(layout.cores)).clamp(1, ranks.max(1));
         // A message is seen on another core, or in another rank's turn on the same.

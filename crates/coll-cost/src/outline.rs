@@ -2,8 +2,8 @@
 //! buffer's, and what each sets off.
 
 use coll_contract::Contract;
-use coll_plan::{Action, Plan, Region, Run, Store};
-use std::collections::BTreeMap;
+use coll_plan::{Action, Op, Plan, RankPlan, Region, Run, Store};
+use std::collections::{BTreeMap, HashSet};
 
 /// Nobody.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -37,6 +37,8 @@ pub struct Item {
     pub(crate) leader: u32,
     /// How many operations it waits for.
     pub(crate) waits: u32,
+    /// What it stores is read by no other operation, so that it need not stay in the cache.
+    pub(crate) past_cache: bool,
     /// The message that a send has in common with others, by its number in [`Outline::shared`].
     pub(crate) common: u32,
 }
@@ -55,6 +57,9 @@ pub struct Outline {
     pub(crate) shared: Vec<u32>,
     /// Bytes of all of a rank's buffers, as a share of the sized one's.
     pub(crate) touched: f64,
+    /// Of the bytes that a rank reduces, the share that it does not reduce into a place once more: the most that any has. What
+    /// comes from several peers at once is reduced into one place while that is in the cache.
+    pub(crate) accumulated: f64,
 }
 
 impl Outline {
@@ -69,6 +74,7 @@ impl Outline {
             followers: Vec::new(),
             shared: Vec::new(),
             touched: shares.touched,
+            accumulated: 0.0,
         };
         let mut edges: Vec<(u32, u32)> = Vec::new();
         let mut messages: BTreeMap<(u32, u32, u32), [Vec<u32>; 2]> = BTreeMap::new();
@@ -100,6 +106,7 @@ impl Outline {
                 }
                 outline.items.push(item);
             }
+            outline.note_memory(plan, part, base, &shares);
             for lane in &part.lanes {
                 edges.extend((lane.start + 1..lane.end).map(|op| (base + op - 1, base + op)));
             }
@@ -133,6 +140,29 @@ impl Outline {
             }
         }
         self
+    }
+
+    /// Notes what a rank's operations do with memory: where it accumulates, and what it stores for its caller alone.
+    fn note_memory(&mut self, plan: &Plan, part: &RankPlan, base: u32, shares: &Shares) {
+        let reduces = |op: &Op| matches!(op.action, Action::RecvReduce { .. } | Action::Reduce { .. });
+        let targets = part.ops.iter().filter(|op| reduces(op)).flat_map(|op| part.regions(op.target));
+        let sum = |regions: &mut dyn Iterator<Item = &Region>| -> f64 {
+            regions.map(|region| shares.region(plan, region)).sum()
+        };
+        let reduced = sum(&mut targets.clone());
+        let places: HashSet<&Region> = targets.collect();
+        if reduced > 0.0 {
+            self.accumulated = self.accumulated.max(sum(&mut places.into_iter()) / reduced);
+        }
+        // By block: plans read what they store in the pieces that they stored it in, or in whole blocks.
+        let place = |region: &Region| (region.store, region.block);
+        let read = part.ops.iter().flat_map(|op| [op.source, op.operand]).flat_map(|run| part.regions(run));
+        let read: HashSet<(Store, u32)> = read.map(place).collect();
+        for (item, op) in self.items[base as usize..].iter_mut().zip(&part.ops) {
+            let stores = matches!(op.action, Action::Copy | Action::Recv { .. });
+            item.past_cache =
+                stores && !part.regions(op.target).iter().any(|region| read.contains(&place(region)));
+        }
     }
 
     /// Number of operations.
@@ -194,7 +224,16 @@ pub(crate) fn moved(op: &coll_plan::Op) -> Run {
 
 fn item(plan: &Plan, regions: &[Region], action: Action, rank: u32, shares: &Shares) -> Item {
     let share = regions.iter().map(|region| shares.region(plan, region)).sum();
-    Item { kind: kind(action), share, rank, partner: NONE, leader: NONE, waits: 0, common: NONE }
+    Item {
+        kind: kind(action),
+        share,
+        rank,
+        partner: NONE,
+        leader: NONE,
+        waits: 0,
+        past_cache: false,
+        common: NONE,
+    }
 }
 
 pub(crate) fn kind(action: Action) -> ItemKind {

@@ -13,6 +13,10 @@ use std::collections::{BinaryHeap, VecDeque};
 /// A receive may begin when so much has been sent.
 pub const QUANTUM_BYTES: f64 = 65_536.0;
 
+/// How much of what memory takes more than the cache is left where the executor stores past the cache: what is overwritten is
+/// not fetched.
+const PAST_CACHE: f64 = 0.5;
+
 impl Outline {
     /// The time of one call, in microseconds, from its start on all ranks to its end on the last.
     pub fn predict_us(&self, constants: &Constants, layout: Layout, work: Work) -> f64 {
@@ -124,6 +128,11 @@ struct Prices {
     send: f64,
     recv: f64,
     copy: f64,
+    /// What is stored past the cache.
+    recv_past: f64,
+    /// What is not stored as it is.
+    recv_near: f64,
+    copy_past: f64,
     reduce: f64,
 }
 
@@ -162,13 +171,17 @@ impl<'o> Run<'o> {
         let bytes = work.bytes as f64;
         let touched = outline.touched * bytes * f64::from(layout.ranks_on_host(outline.ranks));
         let far = constants.far_share(touched);
+        let accumulates_far = far * outline.accumulated;
         let us = |ns: f64| ns / 1000.0;
         let prices = Prices {
             bytes,
             send: us(constants.send.ns(far)),
             recv: us(constants.recv.ns(far)),
             copy: us(constants.copy.ns(far)),
-            reduce: us(constants.reduction(work.dtype, work.user_operator).ns(far)),
+            recv_near: us(constants.recv.near_ns),
+            recv_past: us(constants.recv.ns(far * PAST_CACHE)),
+            copy_past: us(constants.copy.ns(far * PAST_CACHE)),
+            reduce: us(constants.reduction(work.dtype, work.user_operator).ns(accumulates_far)),
         };
         let items = outline.items.len();
         let home = |rank: u32| {
@@ -284,8 +297,10 @@ impl<'o> Run<'o> {
         let (message, byte) = match item.kind {
             ItemKind::Send if written => (constants.send_us, 0.0),
             ItemKind::Send => (constants.send_us, prices.send),
+            ItemKind::Recv if item.past_cache => (constants.recv_us, prices.recv_past),
             ItemKind::Recv => (constants.recv_us, prices.recv),
-            ItemKind::RecvReduce => (constants.recv_us, prices.recv + prices.reduce),
+            ItemKind::RecvReduce => (constants.recv_us, prices.recv_near + prices.reduce),
+            ItemKind::Copy if item.past_cache => (constants.local_us, prices.copy_past),
             ItemKind::Copy => (constants.local_us, prices.copy),
             ItemKind::Reduce => (constants.local_us, prices.reduce),
         };

@@ -10,9 +10,12 @@ use std::collections::HashMap;
 const MANY: u32 = 4;
 const LARGE_BYTES: u64 = 128 << 10;
 
+/// What is longer is out of the caches before the last peer has read it.
+const SHARED_BYTES_MAX: u64 = 2 << 20;
+
 /// Whether a message of so many bytes that goes to so many peers should be written once for all of them.
 pub fn is_worth_sharing(sends: u32, bytes: u64) -> bool {
-    sends > 1 && (sends >= MANY || bytes >= LARGE_BYTES)
+    sends > 1 && bytes <= SHARED_BYTES_MAX && (sends >= MANY || bytes >= LARGE_BYTES)
 }
 
 /// For each operation of a part the number of its group, if it is a send that sends what another one sends to another peer.
