@@ -92,3 +92,83 @@ fn follows(part: &RankPlan, send: OpId, writer: OpId) -> bool {
     let in_lane = || part.lanes.iter().any(|lane| lane.start <= writer && writer < send && send < lane.end);
     waits || in_lane()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::pair;
+    use crate::{Lane, Run, Wait};
+
+    fn region(store: Store, low: u32, high: u32) -> Region {
+        Region { store, block: 0, low, high, class: 0 }
+    }
+
+    /// Operations in lanes of one, unless `lanes` says where lanes start.
+    fn part(ops: &[(Action, &[Region], &[Region], &[Wait])], lanes: &[u32]) -> RankPlan {
+        let mut part = pair().ranks[0].clone();
+        (part.ops, part.regions, part.waits, part.lanes) = (vec![], vec![], vec![], vec![]);
+        for &(action, source, target, waits) in ops {
+            let mut run = |regions: &[Region]| {
+                let start = part.regions.len() as u32;
+                part.regions.extend(regions);
+                Run { start, end: part.regions.len() as u32 }
+            };
+            let (source, target) = (run(source), run(target));
+            let start = part.waits.len() as u32;
+            part.waits.extend(waits);
+            let waits = Run { start, end: part.waits.len() as u32 };
+            part.ops.push(Op { action, source, operand: Run::default(), target, waits, step: 0, line: 0 });
+        }
+        let ends = lanes.iter().skip(1).copied().chain([ops.len() as u32]);
+        part.lanes = lanes.iter().zip(ends).map(|(&start, end)| Lane { start, end }).collect();
+        part
+    }
+
+    fn send(peer: u32) -> Action {
+        Action::Send { peer, channel: 0 }
+    }
+
+    #[test]
+    fn sends_of_the_same_values_to_several_peers_are_one_group() {
+        let (own, come) = ([region(Store::In(0), 0, 2)], [region(Store::Out(0), 0, 2)]);
+        let recv = Action::Recv { peer: 9, channel: 0 };
+        let along = [Wait { op: 0, along: true }];
+        let all = [Some(0), Some(0)];
+        // Of what is given, also where it is copied to its place in the output.
+        let given = part(&[(send(1), &own, &[], &[]), (send(2), &own, &[], &[])], &[0, 1]);
+        assert_eq!(shared_sends(&given), all);
+        let copied = (Action::Copy, &own[..], &come[..], &[][..]);
+        let ops = [(send(1), &own[..], &[][..], &[][..]), (send(2), &own, &[], &[]), copied];
+        assert_eq!(shared_sends(&part(&ops, &[0, 1, 2]))[..2], all);
+        // Of what comes, in lanes that wait for it and in its own.
+        let ops = [
+            (recv, &[][..], &come[..], &[][..]),
+            (send(1), &come, &[], &along),
+            (send(2), &come, &[], &along),
+        ];
+        assert_eq!(shared_sends(&part(&ops, &[0, 1, 2]))[1..], all);
+        assert_eq!(shared_sends(&part(&ops, &[0, 2]))[1..], all);
+    }
+
+    #[test]
+    fn others_are_not() {
+        let (own, come) = ([region(Store::In(0), 0, 2)], [region(Store::Out(0), 0, 2)]);
+        let (recv, after) = (Action::Recv { peer: 9, channel: 0 }, [Wait { op: 0, along: false }]);
+        let none = |ops: &[(Action, &[Region], &[Region], &[Wait])], lanes: &[u32]| {
+            assert!(shared_sends(&part(ops, lanes)).iter().all(Option::is_none), "{ops:?}");
+        };
+        // Twice to one peer; different pieces; written after the first, where both may be one memory.
+        none(&[(send(1), &own, &[], &[]), (send(1), &own, &[], &[])], &[0, 1]);
+        none(&[(send(1), &own, &[], &[]), (send(2), &[region(Store::In(0), 0, 1)], &[], &[])], &[0, 1]);
+        none(&[(send(1), &own, &[], &[]), (recv, &[], &come, &after), (send(2), &own, &[], &[])], &[0]);
+        // Written twice, or with nothing that says when.
+        let ops = [
+            (recv, &[][..], &come[..], &[][..]),
+            (send(1), &come, &[], &after),
+            (send(2), &come, &[], &after),
+        ];
+        let again = (recv, &[][..], &come[..], &[][..]);
+        none(&[ops[0], ops[1], again, ops[2]], &[0]);
+        none(&[ops[0], ops[1], (send(2), &come, &[], &[])], &[0, 1, 2]);
+    }
+}
