@@ -37,4 +37,6 @@ configs=ompi-tcp,mpich-ofi-tcp,ompi-sm,mpich-shm-p2p
 # Options that follow win over those before.
 "$here/run_peers.sh" "$dir" "${install[@]}" -- --configs "$configs" --rounds 3 --out "$lines" \
   --extra "$bench --transport tcp" --extra "$bench --transport shm" "$@"
+# What the machine can do at all, in the same minutes.
+"$dir/build/limits" >> "$lines"
 python3 "$here/summarize.py" "$lines" --mode ratio --ours collc

@@ -6,6 +6,8 @@ import collections
 import json
 import statistics
 
+import ratios
+
 p = argparse.ArgumentParser()
 p.add_argument("files", nargs="+")
 p.add_argument("--clean", type=float, default=0.3, help="drop cells during which others used more cores than this, "
@@ -22,12 +24,14 @@ p.add_argument("--ops")
 a = p.parse_args()
 
 cells = collections.defaultdict(list)
+limits = []
 for f in a.files:
     for line in open(f):
         if not line.startswith("{"):
             continue
         d = json.loads(line)
         if d["peer"] == "limit":
+            limits.append(d)
             continue
         if d.get("bad"):
             print("# wrong result:", line[:160])
@@ -98,27 +102,8 @@ elif a.mode == "configs":
                         out.append("-")
                 print(f"  {cfg[0]} {cfg[1]:20s} " + " | ".join(f"{o:>9s}" for o in out))
 elif a.mode == "ratio":
-    import math
-    logs = collections.defaultdict(list)
-    for op in ops:
-        for n in ranks:
-            for b in sorted({k[2] for k in cells if k[0] == op and k[1] == n}):
-                for tr in ("tcp", "shm"):
-                    rounds = collections.defaultdict(lambda: ([], []))
-                    for k, ds in cells.items():
-                        if k[:4] == (op, n, b, tr):
-                            mine = k[4].startswith(a.ours)
-                            for d in value(ds)[2]:
-                                rounds[d["round"]][0 if mine else 1].append((d[a.key], k[4]))
-                    r = [(statistics.median(x for x, _ in o) / min(t)[0], min(t)) for o, t in rounds.values() if o and t]
-                    if r:
-                        q = statistics.median(x for x, _ in r)
-                        for group in (tr, f"{tr}, {n} ranks", f"{tr}, {name(b)}"):
-                            logs[group].append(math.log(q))
-                        best = min(x for _, x in r)
-                        print(f"{tr} {op:13s} {n} x {name(b):>7s}  ratio {q:5.2f}  best peer {best[1]} {us(best[0])} us, {len(r)} rounds")
-    for tr, v in sorted(logs.items()):
-        print(f"{tr}: {len(v)} cells, geometric mean {math.exp(sum(v) / len(v)):.3f}, above 1.0: {sum(x > 0 for x in v)}, above 1.3: {sum(x > math.log(1.3) for x in v)}")
+    kept = [d for ds in cells.values() for d in ds if d["op"] in ops]
+    ratios.report(kept, limits, a.key, a.ours, name, us)
 else:
     for k, ds in sorted(cells.items()):
         if len(ds) > 2:
