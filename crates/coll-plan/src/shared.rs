@@ -103,8 +103,11 @@ mod tests {
         Region { store, block: 0, low, high, class: 0 }
     }
 
+    /// An action with what it reads, writes and waits for.
+    type Sketch<'a> = (Action, &'a [Region], &'a [Region], &'a [Wait]);
+
     /// Operations in lanes of one, unless `lanes` says where lanes start.
-    fn part(ops: &[(Action, &[Region], &[Region], &[Wait])], lanes: &[u32]) -> RankPlan {
+    fn part(ops: &[Sketch<'_>], lanes: &[u32]) -> RankPlan {
         let mut part = pair().ranks[0].clone();
         (part.ops, part.regions, part.waits, part.lanes) = (vec![], vec![], vec![], vec![]);
         for &(action, source, target, waits) in ops {
@@ -154,7 +157,7 @@ mod tests {
     fn others_are_not() {
         let (own, come) = ([region(Store::In(0), 0, 2)], [region(Store::Out(0), 0, 2)]);
         let (recv, after) = (Action::Recv { peer: 9, channel: 0 }, [Wait { op: 0, along: false }]);
-        let none = |ops: &[(Action, &[Region], &[Region], &[Wait])], lanes: &[u32]| {
+        let none = |ops: &[Sketch<'_>], lanes: &[u32]| {
             assert!(shared_sends(&part(ops, lanes)).iter().all(Option::is_none), "{ops:?}");
         };
         // Twice to one peer; different pieces; written after the first, where both may be one memory.
