@@ -256,20 +256,47 @@ fn constants_are_measured_written_and_taken() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("mine.json");
     let file = path.display().to_string();
-    let tune = ["tune", "--transport", "shm", "--ranks", "2", "--target", "0.005", "-o", &file];
+    let tune = [
+        "tune",
+        "--transport",
+        "shm",
+        "--ranks",
+        "2",
+        "--target",
+        "0.005",
+        "--answers",
+        "2..=4",
+        "-o",
+        &file,
+    ];
     let text = printed(&tune, &[]);
     assert!(text.contains("predictions are off by a factor of") && text.contains("written to"), "{text}");
     let asked = printed(&ask(&["--transport", "shm", "--constants", &file]), &[]);
     assert!(asked.contains("constants: measured, "), "{asked}");
+    assert!(fs::read_to_string(&path).expect("it is there").contains("\"answers\": \""));
     let other = printed(&ask(&["--transport", "tcp"]), &[("COLLC_TUNE", &file)]);
     assert!(other.contains("has none for tcp"), "{other}");
     let damaged = fs::read_to_string(&path).expect("it is there").replace("switch_us", "swich_us");
     fs::write(&path, damaged).expect("it can be written");
     refused(&ask(&["--constants", &file]), &[], 2, "swich_us");
     refused(&tune, &[], 2, "it would be replaced");
-    let both =
-        ["tune", "--transport", "shm,threads", "--ranks", "2", "--target", "0.003", "--check", "-o", &file];
     fs::remove_file(&path).expect("it is there");
+    refused(&["tune", "--answers", "2..=65", "-o", &file], &[], 2, "and not for 65");
+    let both = [
+        &[
+            "tune",
+            "--transport",
+            "shm,threads",
+            "--ranks",
+            "2",
+            "--target",
+            "0.003",
+            "--check",
+            "--no-answers",
+        ],
+        &["-o", &file][..],
+    ]
+    .concat();
     let text = printed(&both, &[]);
     assert!(text.contains("\nthreads: a message costs") && text.contains("\nshm: a message costs"), "{text}");
     // Ten operations at five sizes, and a barrier, twice.

@@ -27,6 +27,7 @@ mod resolve;
 mod split;
 mod start;
 mod store;
+mod types;
 mod variables;
 mod view;
 mod wires;
@@ -51,8 +52,10 @@ pub(crate) use wires::{Meeting, Wires, WiresError};
 
 use crate::{Bundle, Source};
 use background::Background;
+use coll_base::DType;
 use engine::Engine;
 use std::time::Duration;
+use types::Types;
 
 /// One rank's place among ranks that run collectives together.
 ///
@@ -186,6 +189,39 @@ impl Communicator {
     /// Every rank says so at the same place among its calls; calls that are prepared stay as they are.
     pub fn set_deterministic(&mut self, deterministic: bool) {
         self.engine().settings.deterministic = deterministic;
+    }
+
+    /// Has narrow floats be reduced in another type from here on, or no longer: see [`Builder::accumulate`]. Every rank says so
+    /// at the same place among its calls; calls that are prepared stay as they are.
+    ///
+    /// # Errors
+    /// If nothing can be accumulated in the type; then all stays as it was.
+    pub fn set_accumulate(&mut self, dtype: impl Into<Option<DType>>) -> Result<(), CommError> {
+        let accumulate = dtype.into();
+        self.set_types(|types| types.accumulate = accumulate)
+    }
+
+    /// Has wider floats travel as narrower ones from here on, or no longer: see [`Builder::wire`]. Every rank says so at the
+    /// same place among its calls; calls that are prepared stay as they are.
+    ///
+    /// # Errors
+    /// If nothing can travel as the type; then all stays as it was.
+    pub fn set_wire(&mut self, dtype: impl Into<Option<DType>>) -> Result<(), CommError> {
+        let wire = dtype.into();
+        self.set_types(|types| types.wire = wire)
+    }
+
+    fn set_types(&mut self, set: impl FnOnce(&mut Types)) -> Result<(), CommError> {
+        let types = &mut self.engine().settings.types;
+        let mut changed = *types;
+        set(&mut changed);
+        match changed.fault() {
+            Some(what) => Err(CommError::Setup { what }),
+            None => {
+                *types = changed;
+                Ok(())
+            }
+        }
     }
 
     /// Runs any call, and returns when this rank's part of it is done.

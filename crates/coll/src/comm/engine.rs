@@ -87,9 +87,10 @@ impl Engine {
 
     #[inline]
     pub(crate) fn resolve<'a>(&mut self, request: Request<'a>) -> Result<Resolved<'a>, CommError> {
+        let asked = request.types;
         match request.resolve(self.rank, self.world) {
             Ok(mut resolved) => {
-                resolved.key.deterministic = self.settings.deterministic;
+                self.settle(&mut resolved.key, asked)?;
                 Ok(resolved)
             }
             Err((refusal, call)) => Err(self.refuse(refusal, call)),
