@@ -10,6 +10,7 @@ mod blocking;
 mod builder;
 mod cache;
 mod choice;
+mod clock;
 mod custom;
 mod element;
 mod engine;

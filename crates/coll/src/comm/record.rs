@@ -1,6 +1,7 @@
 //! The flight recorder: the last operations of a communicator, for looking at when one fails or hangs. The form is that of
 //! PyTorch's flight recorder (version 2.10), so that `torchfrtrace` reads it; `plan` and `schedule` are added.
 
+use crate::comm::clock::{Clock, Scale, Ticks};
 use crate::comm::resolve::Key;
 use crate::comm::words::CallWords;
 use serde::Serialize;
@@ -18,7 +19,7 @@ pub struct Recorded {
     pub schedule: String,
     /// The plan's hash, or what stands for it.
     pub plan: String,
-    /// When it began, in nanoseconds since 1970.
+    /// When it began, in nanoseconds since 1970. The record's times are exact to less than a microsecond among themselves.
     pub started_ns: u64,
     /// When it ended, if it has.
     pub ended_ns: Option<u64>,
@@ -35,6 +36,7 @@ pub(crate) struct Record {
     capacity: usize,
     /// Operations begun so far.
     begun: u64,
+    clock: Clock,
 }
 
 #[derive(Debug)]
@@ -42,14 +44,15 @@ struct Note {
     call: Arc<CallWords>,
     key: Key,
     operation: u64,
-    started_ns: u64,
-    ended_ns: u64,
+    started: Ticks,
+    /// 0 if it has not.
+    ended: Ticks,
     error: Option<String>,
 }
 
 impl Record {
     pub(crate) fn new(capacity: usize) -> Record {
-        Record { ring: Vec::with_capacity(capacity), capacity, begun: 0 }
+        Record { ring: Vec::with_capacity(capacity), capacity, begun: 0, clock: Clock::new() }
     }
 
     /// Notes that an operation begins. Returns its number in the record.
@@ -61,7 +64,7 @@ impl Record {
             return number;
         }
         let call = Arc::clone(call);
-        let note = Note { call, key, operation, started_ns: now_ns(), ended_ns: 0, error: None };
+        let note = Note { call, key, operation, started: self.clock.now(), ended: 0, error: None };
         match self.ring.len() < self.capacity {
             true => self.ring.push(note),
             false => self.ring[number as usize % self.capacity] = note,
@@ -72,8 +75,9 @@ impl Record {
     /// Notes that an operation has ended well.
     #[inline]
     pub(crate) fn end(&mut self, number: u64) {
+        let clock = self.clock;
         if let Some(note) = self.note(number) {
-            note.ended_ns = now_ns();
+            note.ended = clock.now();
         }
     }
 
@@ -105,13 +109,14 @@ impl Record {
     }
 
     pub(crate) fn recorded(&self) -> Vec<Recorded> {
+        let scale = self.clock.scale();
         let recorded = |(_, note): (u64, &Note)| Recorded {
             operation: note.operation,
             call: note.call.text.clone(),
             schedule: note.call.schedule.clone(),
             plan: note.call.plan.clone(),
-            started_ns: note.started_ns,
-            ended_ns: (note.ended_ns > 0).then_some(note.ended_ns),
+            started_ns: scale.ns(note.started),
+            ended_ns: (note.ended > 0).then(|| scale.ns(note.ended)),
             is_message: note.key.what.is_between_two(),
             error: note.error.clone(),
         };
@@ -120,7 +125,9 @@ impl Record {
 
     /// As `torchfrtrace` reads it.
     pub(crate) fn to_json(&self, rank: u32, world: u32, name: &str, timeout_ms: u64) -> String {
-        let entries = self.notes().map(|(number, note)| entry(number, note, name, timeout_ms)).collect();
+        let scale = self.clock.scale();
+        let entries =
+            self.notes().map(|(number, note)| entry(number, note, name, timeout_ms, &scale)).collect();
         let ranks: Vec<u32> = (0..world).collect();
         let config = Config { name, desc: name, ranks: format!("{ranks:?}") };
         let last = |state: fn(&Note) -> bool| {
@@ -131,7 +138,7 @@ impl Record {
         let status = Status {
             last_enqueued_collective: last(|_| true),
             last_started_collective: last(|_| true),
-            last_completed_collective: last(|note| note.ended_ns > 0),
+            last_completed_collective: last(|note| note.ended > 0),
         };
         let dump = Dump {
             version: "2.10",
@@ -145,8 +152,9 @@ impl Record {
     }
 }
 
-fn entry<'a>(number: u64, note: &'a Note, name: &'a str, timeout_ms: u64) -> Entry<'a> {
-    let ended = note.ended_ns > 0;
+fn entry<'a>(number: u64, note: &'a Note, name: &'a str, timeout_ms: u64, scale: &Scale) -> Entry<'a> {
+    let ended = note.ended > 0;
+    let [started_ns, ended_ns] = [note.started, note.ended].map(|ticks| scale.ns(ticks));
     let message = note.key.what.is_between_two();
     let sizes = if note.key.unequal { Vec::new() } else { vec![vec![note.key.count]] };
     let dtype = torch_name(note.key.dtype.name());
@@ -159,10 +167,10 @@ fn entry<'a>(number: u64, note: &'a Note, name: &'a str, timeout_ms: u64) -> Ent
         p2p_seq_id: if message { note.operation } else { 0 },
         op_id: number,
         profiling_name: format!("collc:{}", torch_operation(note)),
-        time_created_ns: note.started_ns,
-        time_discovered_started_ns: note.started_ns,
-        time_discovered_completed_ns: ended.then_some(note.ended_ns),
-        duration_ms: ended.then(|| note.ended_ns.saturating_sub(note.started_ns) as f64 / 1e6),
+        time_created_ns: started_ns,
+        time_discovered_started_ns: started_ns,
+        time_discovered_completed_ns: ended.then_some(ended_ns),
+        duration_ms: ended.then(|| ended_ns.saturating_sub(started_ns) as f64 / 1e6),
         input_dtypes: vec![dtype.clone(); sizes.len()],
         output_dtypes: vec![dtype; sizes.len()],
         input_sizes: sizes.clone(),
@@ -271,11 +279,4 @@ struct Entry<'a> {
     plan: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
-}
-
-/// Nanoseconds since 1970, as of the system's last tick, 1 to 4 ms ago. Exact time takes five times as long to ask for, which
-/// the smallest calls would feel; a record is there to tell which call hangs.
-fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
