@@ -177,6 +177,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_measured_is_read_as_it_was_bit_for_bit() {
+        let mut tuning = Tuning::shipped();
+        let shm = tuning.of("shm").unwrap().clone();
+        let fit = Fit { ranks: vec![2], cores: 2, probes: 40, error_factor: 1.2 + 1.0 / 30_001.0 };
+        for number in 1..200u32 {
+            // Numbers with all the digits that there are.
+            let odd = f64::from(number) / 7.0;
+            let measured = Constants {
+                send_us: odd,
+                wake_us: 1e-7 * odd,
+                switch_us: 1e3 / odd,
+                fit: Some(fit.clone()),
+                ..shm.clone()
+            };
+            tuning.set(measured.rounded());
+            let read = Tuning::from_json(&tuning.to_json()).unwrap();
+            assert_eq!(read.fingerprint(), tuning.fingerprint(), "{odd}");
+            let told = read.of("shm").unwrap().send_us;
+            assert!((told / odd - 1.0).abs() < 1e-5);
+        }
+    }
+
+    #[test]
     fn what_was_found_out_stays_with_the_constants_that_it_was_found_by() {
         let mut tuning = measured().with_answers(vec![0, 0x7f, 0xa5, 0xff]);
         assert_eq!(tuning.fingerprint(), measured().fingerprint(), "it follows from them");

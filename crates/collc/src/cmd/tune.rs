@@ -91,7 +91,7 @@ fn fitted(
         probes.extend(measured(args, transport, ranks, cores, cells.collect())?);
     }
     let probed: Vec<Probe> = probes.iter().map(|(_, probe)| probe).map(copied).collect();
-    let constants = coll_cost::fit(&start, &probed);
+    let constants = coll_cost::fit(&start, &probed).rounded();
     output::print(&report(&constants, &probes))?;
     Ok(constants)
 }
