@@ -23,6 +23,7 @@ fn constants() -> Constants {
         reduce: BTreeMap::from([(DType::F32, Rate::flat(10.0))]),
         reduce_user: Rate::flat(100.0),
         cache_bytes: 1 << 20,
+        shared_from_bytes: None,
         wire: None,
         fit: None,
     }

@@ -2,8 +2,8 @@
 
 use crate::arena::{Borrower, Lender};
 use crate::head::{Head, Presence};
-use crate::memory::Block;
 use crate::ledger::{self, Ledger};
+use crate::memory::Block;
 use crate::options::{Options, Waiting};
 use crate::processes::Machine;
 use crate::protocol::{Damage, Reader, Writer};

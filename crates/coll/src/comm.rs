@@ -352,12 +352,20 @@ impl Communicator {
         self.engine().record.recorded()
     }
 
-    /// The last operations in the JSON form of PyTorch's flight recorder. Written to files named by rank, `torchfrtrace`
-    /// finds which rank made which call and which did not.
+    /// The last operations as a document of JSON, in the form of PyTorch's flight recorder.
     pub fn flight_record_json(&mut self) -> String {
         let engine = self.engine();
         let timeout_ms = u64::try_from(engine.limit.as_millis()).unwrap_or(u64::MAX);
         engine.record.to_json(engine.rank, engine.world, &engine.settings.name, timeout_ms)
+    }
+
+    /// The same in the form that PyTorch's analyser reads. Written by each rank to a file of a folder, named by a word and the
+    /// rank (`record0`, `record1`), `torchfrtrace FOLDER` finds which rank made which call and which did not. To it all is NCCL's;
+    /// scans and schedules of one's own are all-reduces with a name behind, and blocks that differ have no sizes.
+    pub fn flight_record_pickle(&mut self) -> Vec<u8> {
+        let engine = self.engine();
+        let timeout_ms = u64::try_from(engine.limit.as_millis()).unwrap_or(u64::MAX);
+        engine.record.to_pickle(engine.rank, engine.world, &engine.settings.name, timeout_ms)
     }
 
     /// The engine, once the background thread has done what it was asked to.

@@ -1,7 +1,13 @@
 //! The flight recorder: the last operations of a communicator, for looking at when one fails or hangs. The form is that of
-//! PyTorch's flight recorder (version 2.10), so that `torchfrtrace` reads it; `plan` and `schedule` are added.
+//! PyTorch's flight recorder (version 2.10), so that `torchfrtrace` reads it; `call`, `plan`, `schedule` and `error` are added.
+//!
+//! That knows the operations of PyTorch, one library by every release, and sizes that have to do with each other; what else there
+//! is here is told as what is nearest to it, with the rest behind a space, where it looks no further.
+
+mod pickle;
 
 use crate::comm::clock::{Clock, Scale, Ticks};
+use crate::comm::request::What;
 use crate::comm::resolve::Key;
 use crate::comm::words::CallWords;
 use serde::Serialize;
@@ -123,11 +129,22 @@ impl Record {
         self.notes().map(recorded).collect()
     }
 
-    /// As `torchfrtrace` reads it.
+    /// As a person reads it, and programs that read JSON.
     pub(crate) fn to_json(&self, rank: u32, world: u32, name: &str, timeout_ms: u64) -> String {
+        let dump = self.dump(rank, world, name, timeout_ms);
+        serde_json::to_string_pretty(&dump).expect("invariant: a record is plain data") + "\n"
+    }
+
+    /// As `torchfrtrace` reads it.
+    pub(crate) fn to_pickle(&self, rank: u32, world: u32, name: &str, timeout_ms: u64) -> Vec<u8> {
+        let dump = serde_json::to_value(self.dump(rank, world, name, timeout_ms));
+        pickle::pickled(&dump.expect("invariant: a record is plain data"))
+    }
+
+    fn dump<'a>(&'a self, rank: u32, world: u32, name: &'a str, timeout_ms: u64) -> Dump<'a> {
         let scale = self.clock.scale();
-        let entries =
-            self.notes().map(|(number, note)| entry(number, note, name, timeout_ms, &scale)).collect();
+        let entry = |note| entry(note, (rank, world), name, timeout_ms, &scale);
+        let entries = self.notes().map(entry).collect();
         let ranks: Vec<u32> = (0..world).collect();
         let config = Config { name, desc: name, ranks: format!("{ranks:?}") };
         let last = |state: fn(&Note) -> bool| {
@@ -140,23 +157,28 @@ impl Record {
             last_started_collective: last(|_| true),
             last_completed_collective: last(|note| note.ended > 0),
         };
-        let dump = Dump {
+        Dump {
             version: "2.10",
             comm_lib_version: concat!("collc ", env!("CARGO_PKG_VERSION")),
             rank,
-            pg_config: [("0", config)].into(),
-            pg_status: [("0", status)].into(),
+            pg_config: [(name, config)].into(),
+            pg_status: [(name, status)].into(),
             entries,
-        };
-        serde_json::to_string_pretty(&dump).expect("invariant: a record is plain data") + "\n"
+        }
     }
 }
 
-fn entry<'a>(number: u64, note: &'a Note, name: &'a str, timeout_ms: u64, scale: &Scale) -> Entry<'a> {
+fn entry<'a>(
+    (number, note): (u64, &'a Note),
+    (rank, world): (u32, u32),
+    name: &'a str,
+    timeout_ms: u64,
+    scale: &Scale,
+) -> Entry<'a> {
     let ended = note.ended > 0;
     let [started_ns, ended_ns] = [note.started, note.ended].map(|ticks| scale.ns(ticks));
     let message = note.key.what.is_between_two();
-    let sizes = if note.key.unequal { Vec::new() } else { vec![vec![note.key.count]] };
+    let [input_size, output_size] = torch_sizes(note, world);
     let dtype = torch_name(note.key.dtype.name());
     let state = if ended { "completed" } else { "started" };
     Entry {
@@ -166,15 +188,15 @@ fn entry<'a>(number: u64, note: &'a Note, name: &'a str, timeout_ms: u64, scale:
         collective_seq_id: if message { 0 } else { note.operation },
         p2p_seq_id: if message { note.operation } else { 0 },
         op_id: number,
-        profiling_name: format!("collc:{}", torch_operation(note)),
+        profiling_name: format!("nccl:{}", torch_operation(note, rank)),
         time_created_ns: started_ns,
         time_discovered_started_ns: started_ns,
         time_discovered_completed_ns: ended.then_some(ended_ns),
         duration_ms: ended.then(|| ended_ns.saturating_sub(started_ns) as f64 / 1e6),
-        input_dtypes: vec![dtype.clone(); sizes.len()],
-        output_dtypes: vec![dtype; sizes.len()],
-        input_sizes: sizes.clone(),
-        output_sizes: sizes,
+        input_dtypes: vec![dtype.clone()],
+        output_dtypes: vec![dtype],
+        input_sizes: vec![vec![input_size]],
+        output_sizes: vec![vec![output_size]],
         state,
         retired: ended,
         timeout_ms,
@@ -187,9 +209,21 @@ fn entry<'a>(number: u64, note: &'a Note, name: &'a str, timeout_ms: u64, scale:
     }
 }
 
-/// Names that the analyser knows; a root or a peer stands behind, as there.
-fn torch_operation(note: &Note) -> String {
-    use crate::comm::request::What;
+/// Elements of the input and the output as the analyser expects them of an operation, on every rank the same. Where blocks
+/// differ it is told of none.
+fn torch_sizes(note: &Note, world: u32) -> [u64; 2] {
+    let (block, all) = (note.key.count, note.key.count.saturating_mul(world.into()));
+    match note.key.what {
+        _ if note.key.unequal => [0, 0],
+        What::Gather | What::AllGather => [block, all],
+        What::Scatter | What::ReduceScatter => [all, block],
+        What::AllToAll => [all, all],
+        _ => [block, block],
+    }
+}
+
+/// Names that the analyser knows; both ends of a message stand behind, as there.
+fn torch_operation(note: &Note, rank: u32) -> String {
     let root = note.key.root;
     match note.key.what {
         What::Barrier => "barrier".into(),
@@ -201,11 +235,11 @@ fn torch_operation(note: &Note) -> String {
         What::AllGather => "all_gather".into(),
         What::ReduceScatter => "reduce_scatter".into(),
         What::AllToAll => "all_to_all".into(),
-        What::Scan => "scan".into(),
-        What::ExScan => "exscan".into(),
-        What::Send => format!("send ->{root}"),
-        What::Receive => format!("recv <-{root}"),
-        What::Custom => note.call.schedule.clone(),
+        What::Scan => "all_reduce scan".into(),
+        What::ExScan => "all_reduce exscan".into(),
+        What::Send => format!("send {rank}->{root}"),
+        What::Receive => format!("recv {rank}<-{root}"),
+        What::Custom => format!("all_reduce {}", note.call.schedule.replace(':', " ")),
     }
 }
 
@@ -232,8 +266,8 @@ struct Dump<'a> {
     version: &'static str,
     comm_lib_version: &'static str,
     rank: u32,
-    pg_config: std::collections::BTreeMap<&'static str, Config<'a>>,
-    pg_status: std::collections::BTreeMap<&'static str, Status>,
+    pg_config: std::collections::BTreeMap<&'a str, Config<'a>>,
+    pg_status: std::collections::BTreeMap<&'a str, Status>,
     entries: Vec<Entry<'a>>,
 }
 
