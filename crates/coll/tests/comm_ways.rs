@@ -4,7 +4,7 @@
 mod ranks;
 
 use coll::{Buffer, CommError, Communicator, Pending, RedOp, Source};
-use ranks::{badly, well, world};
+use ranks::{badly, well, world, world_of};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -366,6 +366,29 @@ fn the_last_operations_are_recorded() {
         assert_eq!((&message["profiling_name"], &message["output_sizes"][0][0]), (&ends.into(), &1.into()));
         assert!(json["pg_config"].get(entry["process_group"][0].as_str().unwrap()).is_some());
         assert_eq!((&message["is_p2p"], &json["rank"]), (&true.into(), &rank.into()));
+    }
+}
+
+#[test]
+fn records_are_written_when_a_communicator_fails_and_not_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("record");
+    let builder = Communicator::builder().record_to(&path);
+    let written = world_of(builder, 2, move |comm| {
+        comm.barrier().unwrap();
+        let before = std::fs::exists(format!("{}{}", path.display(), comm.rank())).unwrap();
+        if comm.rank() == 0 {
+            comm.abort("it is time");
+        }
+        assert!(comm.barrier().is_err());
+        before
+    });
+    assert_eq!(written, [false, false]);
+    for rank in 0..2 {
+        let record = std::fs::read(folder.path().join(format!("record{rank}"))).expect("it was written");
+        // The other rank was in a call.
+        let told = record.windows(10).any(|bytes| bytes == b"it is time");
+        assert_eq!(told, rank == 1, "rank {rank}");
     }
 }
 

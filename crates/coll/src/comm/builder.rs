@@ -10,6 +10,7 @@ use coll_base::DType;
 use coll_cost::Tuning;
 use coll_shm::ShmTransport;
 use coll_tcp::{Rendezvous, Token};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -55,10 +56,24 @@ pub struct Builder {
 pub(crate) struct Settings {
     pub(crate) name: String,
     pub(crate) recorded: usize,
+    /// What files of flight records begin with, if they are to be written when a communicator fails.
+    pub(crate) record_to: Option<PathBuf>,
     pub(crate) chooser: Arc<Chooser>,
     /// The order of reductions depends on rank numbers alone.
     pub(crate) deterministic: bool,
     pub(crate) types: Types,
+}
+
+impl Settings {
+    /// The file of a rank's flight record: those of a communicator that was split off bear its name, too.
+    pub(crate) fn record_path(&self, rank: u32) -> Option<PathBuf> {
+        let mut path = self.record_to.clone()?.into_os_string();
+        if let Some((_, split)) = self.name.split_once('/') {
+            path.push(format!("{}-", split.replace('/', "-")));
+        }
+        path.push(rank.to_string());
+        Some(path.into())
+    }
 }
 
 impl std::fmt::Debug for Settings {
@@ -84,6 +99,7 @@ impl Default for Builder {
             settings: Settings {
                 name: "world".to_string(),
                 recorded: RECORDED,
+                record_to: None,
                 chooser: Arc::clone(SHIPPED.get_or_init(|| Arc::new(Chooser::new(Tuning::shipped())))),
                 deterministic: false,
                 types: Types::default(),
@@ -127,6 +143,15 @@ impl Builder {
     /// How many operations the flight recorder keeps: 256 by default, 0 for none.
     pub fn recorded(mut self, operations: usize) -> Builder {
         self.settings.recorded = operations;
+        self
+    }
+
+    /// Has every rank write its flight record when the communicator ends with an error, into a file whose name is this and the rank's
+    /// number: `/tmp/record` has rank 3 write `/tmp/record3`, as [`Communicator::flight_record_pickle`] has it. A file that cannot
+    /// be written is told in the log. None by default. Communicators that are split off put the split's number before
+    /// the rank's.
+    pub fn record_to(mut self, path: impl Into<PathBuf>) -> Builder {
+        self.settings.record_to = Some(path.into());
         self
     }
 
@@ -210,7 +235,7 @@ impl Builder {
     /// Takes rank, world and rendezvous from the variables that launchers set: RANK, WORLD_SIZE, MASTER_ADDR and
     /// MASTER_PORT. Of its own variables COLLC_TOKEN is the [token](Builder::token), COLLC_CHECKSUM (`1` or `0`) says what
     /// [`Builder::checksums`] says and COLLC_DETERMINISTIC what [`Builder::deterministic`] does, COLLC_ACCUMULATE and COLLC_WIRE name
-    /// the types of [`Builder::accumulate`] and [`Builder::wire`], COLLC_TUNE names a file of constants and COLLC_SCHEDULE schedules to take whatever they cost, as a [`Builder::chooser`] has them. Nothing else in
+    /// the types of [`Builder::accumulate`] and [`Builder::wire`], COLLC_RECORD is the path of [`Builder::record_to`], COLLC_TUNE names a file of constants and COLLC_SCHEDULE schedules to take whatever they cost, as a [`Builder::chooser`] has them. Nothing else in
     /// this library reads the environment.
     pub fn from_env(mut self) -> Builder {
         match Variables::read(|name| std::env::var(name).ok()) {
@@ -220,6 +245,7 @@ impl Builder {
                 self.token = found.token.unwrap_or(self.token);
                 self.checksums = found.checksums.unwrap_or(self.checksums);
                 self.settings.deterministic = found.deterministic.unwrap_or(self.settings.deterministic);
+                self.settings.record_to = found.record_to.or(self.settings.record_to);
                 let Types { accumulate, wire } = found.types;
                 self.settings.types.accumulate = accumulate.or(self.settings.types.accumulate);
                 self.settings.types.wire = wire.or(self.settings.types.wire);
@@ -367,6 +393,15 @@ pub(crate) fn open(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_of_splits_are_files_apart() {
+        let settings = Builder::default().record_to("/tmp/record").settings;
+        assert_eq!(settings.record_path(3), Some("/tmp/record3".into()));
+        let split = Settings { name: "world/2.0/1.7".into(), ..settings.clone() };
+        assert_eq!(split.record_path(12), Some("/tmp/record2.0-1.7-12".into()));
+        assert_eq!(Settings { record_to: None, ..settings }.record_path(0), None);
+    }
 
     #[test]
     fn contradictions_are_refused_before_anything_is_opened() {

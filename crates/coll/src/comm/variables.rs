@@ -4,7 +4,7 @@ use crate::comm::types::Types;
 use crate::select::{Chooser, Forced};
 use coll_base::DType;
 use coll_cost::Tuning;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What was found.
 pub(super) struct Variables {
@@ -15,6 +15,8 @@ pub(super) struct Variables {
     pub(super) checksums: Option<bool>,
     pub(super) deterministic: Option<bool>,
     pub(super) types: Types,
+    /// What files of flight records begin with.
+    pub(super) record_to: Option<PathBuf>,
     /// What schedules are chosen by, if that is not as shipped.
     pub(super) chooser: Option<Chooser>,
 }
@@ -30,6 +32,7 @@ impl Variables {
             checksums: switch(&variable, "COLLC_CHECKSUM")?,
             deterministic: switch(&variable, "COLLC_DETERMINISTIC")?,
             types: types(&variable)?,
+            record_to: variable("COLLC_RECORD").map(PathBuf::from),
             chooser: chooser(&variable)?,
         })
     }
@@ -130,6 +133,7 @@ mod tests {
         assert_eq!(read("COLLC_DETERMINISTIC", "1").deterministic, Some(true));
         assert_eq!(read("COLLC_CHECKSUM", "0").checksums, Some(false));
         assert_eq!(read("COLLC_CHECKSUM", "").checksums, None);
+        assert_eq!(read("COLLC_RECORD", "/tmp/record").record_to, Some(PathBuf::from("/tmp/record")));
         assert_eq!(read("COLLC_ACCUMULATE", "f32").types.accumulate, Some(DType::F32));
         assert_eq!(read("COLLC_WIRE", "bf16").types, Types { accumulate: None, wire: Some(DType::Bf16) });
         let forced = read("COLLC_SCHEDULE", "allreduce.ring").chooser.expect("it insists");
