@@ -11,7 +11,7 @@ fn root() -> PathBuf {
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
     command.args(arguments).current_dir(root());
-    let others = ["COLLC_SCHEDULE", "COLLC_TUNE", "COLLC_DETERMINISTIC"];
+    let others = ["COLLC_SCHEDULE", "COLLC_TUNE", "COLLC_DETERMINISTIC", "COLLC_ACCUMULATE", "COLLC_WIRE"];
     for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"].into_iter().chain(others) {
         command.env_remove(variable);
     }
@@ -321,6 +321,48 @@ fn buffers_that_ranks_read_in_place_are_measured_and_checked() {
     }
     let table = printed(&[&cell[..], &["--transport", "shm", "--memory", "alloc"]].concat(), &[]);
     assert!(table.contains("bench over shm, memory: alloc"), "{table}");
+}
+
+/// Of operations that reduce and of such as do not, by plans and by a communicator, by options and by variables.
+#[test]
+fn types_of_messages_and_of_sums_are_measured_and_checked() {
+    let cell =
+        ["bench", "--ops", "allreduce,alltoall,broadcast,scan", "--ranks", "3", "--sizes", "40K", "-n", "2"];
+    let lines = ["-w", "1", "--transport", "threads", "--format", "jsonl"];
+    let looked_at = |more: &[&str], variables: &[(&str, &str)], expected: [serde_json::Value; 2]| {
+        let text = printed(&[&cell[..], &lines, more].concat(), variables);
+        assert_eq!(text.lines().count(), 4, "{text}");
+        for line in text.lines() {
+            let line: serde_json::Value = serde_json::from_str(line).expect("a document");
+            assert_eq!((&line["bad"], &line["checked"]), (&0.into(), &true.into()), "{line}");
+            assert_eq!([&line["accumulate"], &line["wire"]], [&expected[0], &expected[1]], "{line}");
+        }
+    };
+    let none = serde_json::Value::Null;
+    for through in ["communicator", "plans"] {
+        let through = ["--through", through];
+        looked_at(&[&through[..], &["--wire", "bf16"]].concat(), &[], [none.clone(), "bf16".into()]);
+        let narrow = ["--dtype", "f16", "--accumulate", "f32", "--wire", "bf16"];
+        looked_at(&[&through[..], &narrow].concat(), &[], ["f32".into(), "bf16".into()]);
+        let variables = [("COLLC_ACCUMULATE", "f32"), ("COLLC_WIRE", "f16")];
+        looked_at(&[&through[..], &["--dtype", "f64"]].concat(), &variables, ["f32".into(), "f16".into()]);
+    }
+    let table = printed(&[&cell[..], &["--transport", "threads", "--wire", "bf16"]].concat(), &[]);
+    assert!(table.contains("# travelling as bf16\n"), "{table}");
+    refused(
+        &[&cell[..], &["--deterministic", "--wire", "bf16"]].concat(),
+        &[],
+        2,
+        "`--deterministic` or `--wire`",
+    );
+    refused(&cell, &[("COLLC_WIRE", "i8")], 2, "COLLC_WIRE is `i8`: nothing can travel as i8");
+    let run = ["run", "allreduce", "--ranks", "3", "--bytes", "4K", "--iters", "1", "--transport", "threads"];
+    let text = printed(&run, &[("COLLC_WIRE", "bf16"), ("COLLC_ACCUMULATE", "f32")]);
+    assert!(text.contains("f32 travelled as bf16"), "{text}");
+    // The variables are for what the library chooses, and say nothing of what does not reduce.
+    let moved =
+        ["run", "broadcast", "--ranks", "2", "--bytes", "4K", "--iters", "1", "--transport", "threads"];
+    printed(&moved, &[("COLLC_ACCUMULATE", "f32")]);
 }
 
 #[test]
