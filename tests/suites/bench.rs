@@ -11,7 +11,7 @@ fn root() -> PathBuf {
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
     command.args(arguments).current_dir(root());
-    let others = ["COLLC_SCHEDULE", "COLLC_TUNE", "COLLC_DETERMINISTIC"];
+    let others = ["COLLC_SCHEDULE", "COLLC_TUNE", "COLLC_DETERMINISTIC", "COLLC_ACCUMULATE", "COLLC_WIRE"];
     for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"].into_iter().chain(others) {
         command.env_remove(variable);
     }
@@ -256,20 +256,47 @@ fn constants_are_measured_written_and_taken() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("mine.json");
     let file = path.display().to_string();
-    let tune = ["tune", "--transport", "shm", "--ranks", "2", "--target", "0.005", "-o", &file];
+    let tune = [
+        "tune",
+        "--transport",
+        "shm",
+        "--ranks",
+        "2",
+        "--target",
+        "0.005",
+        "--answers",
+        "2..=4",
+        "-o",
+        &file,
+    ];
     let text = printed(&tune, &[]);
     assert!(text.contains("predictions are off by a factor of") && text.contains("written to"), "{text}");
     let asked = printed(&ask(&["--transport", "shm", "--constants", &file]), &[]);
     assert!(asked.contains("constants: measured, "), "{asked}");
+    assert!(fs::read_to_string(&path).expect("it is there").contains("\"answers\": \""));
     let other = printed(&ask(&["--transport", "tcp"]), &[("COLLC_TUNE", &file)]);
     assert!(other.contains("has none for tcp"), "{other}");
     let damaged = fs::read_to_string(&path).expect("it is there").replace("switch_us", "swich_us");
     fs::write(&path, damaged).expect("it can be written");
     refused(&ask(&["--constants", &file]), &[], 2, "swich_us");
     refused(&tune, &[], 2, "it would be replaced");
-    let both =
-        ["tune", "--transport", "shm,threads", "--ranks", "2", "--target", "0.003", "--check", "-o", &file];
     fs::remove_file(&path).expect("it is there");
+    refused(&["tune", "--answers", "2..=65", "-o", &file], &[], 2, "and not for 65");
+    let both = [
+        &[
+            "tune",
+            "--transport",
+            "shm,threads",
+            "--ranks",
+            "2",
+            "--target",
+            "0.003",
+            "--check",
+            "--no-answers",
+        ],
+        &["-o", &file][..],
+    ]
+    .concat();
     let text = printed(&both, &[]);
     assert!(text.contains("\nthreads: a message costs") && text.contains("\nshm: a message costs"), "{text}");
     // Ten operations at five sizes, and a barrier, twice.
@@ -294,6 +321,48 @@ fn buffers_that_ranks_read_in_place_are_measured_and_checked() {
     }
     let table = printed(&[&cell[..], &["--transport", "shm", "--memory", "alloc"]].concat(), &[]);
     assert!(table.contains("bench over shm, memory: alloc"), "{table}");
+}
+
+/// Of operations that reduce and of such as do not, by plans and by a communicator, by options and by variables.
+#[test]
+fn types_of_messages_and_of_sums_are_measured_and_checked() {
+    let cell =
+        ["bench", "--ops", "allreduce,alltoall,broadcast,scan", "--ranks", "3", "--sizes", "40K", "-n", "2"];
+    let lines = ["-w", "1", "--transport", "threads", "--format", "jsonl"];
+    let looked_at = |more: &[&str], variables: &[(&str, &str)], expected: [serde_json::Value; 2]| {
+        let text = printed(&[&cell[..], &lines, more].concat(), variables);
+        assert_eq!(text.lines().count(), 4, "{text}");
+        for line in text.lines() {
+            let line: serde_json::Value = serde_json::from_str(line).expect("a document");
+            assert_eq!((&line["bad"], &line["checked"]), (&0.into(), &true.into()), "{line}");
+            assert_eq!([&line["accumulate"], &line["wire"]], [&expected[0], &expected[1]], "{line}");
+        }
+    };
+    let none = serde_json::Value::Null;
+    for through in ["communicator", "plans"] {
+        let through = ["--through", through];
+        looked_at(&[&through[..], &["--wire", "bf16"]].concat(), &[], [none.clone(), "bf16".into()]);
+        let narrow = ["--dtype", "f16", "--accumulate", "f32", "--wire", "bf16"];
+        looked_at(&[&through[..], &narrow].concat(), &[], ["f32".into(), "bf16".into()]);
+        let variables = [("COLLC_ACCUMULATE", "f32"), ("COLLC_WIRE", "f16")];
+        looked_at(&[&through[..], &["--dtype", "f64"]].concat(), &variables, ["f32".into(), "f16".into()]);
+    }
+    let table = printed(&[&cell[..], &["--transport", "threads", "--wire", "bf16"]].concat(), &[]);
+    assert!(table.contains("# travelling as bf16\n"), "{table}");
+    refused(
+        &[&cell[..], &["--deterministic", "--wire", "bf16"]].concat(),
+        &[],
+        2,
+        "`--deterministic` or `--wire`",
+    );
+    refused(&cell, &[("COLLC_WIRE", "i8")], 2, "COLLC_WIRE is `i8`: nothing can travel as i8");
+    let run = ["run", "allreduce", "--ranks", "3", "--bytes", "4K", "--iters", "1", "--transport", "threads"];
+    let text = printed(&run, &[("COLLC_WIRE", "bf16"), ("COLLC_ACCUMULATE", "f32")]);
+    assert!(text.contains("f32 travelled as bf16"), "{text}");
+    // The variables are for what the library chooses, and say nothing of what does not reduce.
+    let moved =
+        ["run", "broadcast", "--ranks", "2", "--bytes", "4K", "--iters", "1", "--transport", "threads"];
+    printed(&moved, &[("COLLC_ACCUMULATE", "f32")]);
 }
 
 #[test]

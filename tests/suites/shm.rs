@@ -102,6 +102,62 @@ fn b106_every_schedule_out_of_memory_that_ranks_read_in_place() {
     }
 }
 
+/// Threads see all memory of their process: as small a message as any is read in place, out of memory like any other.
+#[test]
+fn every_schedule_between_threads_that_show_each_other_their_memory() {
+    let seed = seed();
+    let options = Options {
+        ring_bytes: Some(16 << 10),
+        lend_bytes: Some(1),
+        show_bytes: Some(1),
+        ..Options::default()
+    };
+    for ranks in [2, 3, 5, 8] {
+        let mut world = threads::world_with(ranks, &options).expect("there is memory");
+        for entry in coll::library::entries() {
+            let Some(plan) = library_plan(&entry, ranks, ranks - 1) else { continue };
+            for (dtype, in_place) in [(DType::F32, false), (DType::I64, true), (DType::Bf16, false)] {
+                let op = if dtype == DType::Bf16 { RedOp::Avg } else { RedOp::Sum };
+                let case = Case {
+                    elements: 10_007,
+                    in_place,
+                    seed,
+                    check_inputs: !in_place,
+                    ..Case::new(op, dtype)
+                };
+                check(&mut world, &plan, case);
+            }
+        }
+    }
+}
+
+/// Its run has failed, and its memory is the caller's again: nobody reads it any more, and who was to do so is told.
+#[test]
+fn what_a_thread_has_shown_is_not_read_after_its_run() {
+    let plan = library_plan(&coll::library::entry("broadcast", "linear").expect("it is there"), 2, 0);
+    let plan = plan.expect("it applies");
+    let options = Options { lend_bytes: Some(1), show_bytes: Some(1), ..Options::default() };
+    let mut world = threads::world_with(2, &options).expect("there is memory");
+    let case = Case { elements: 100_003, in_place: true, ..Case::new(RedOp::Sum, DType::F32) };
+    let mut call = Call::new(&plan, &case).expect("it can be bound");
+    let ran = call.run_by(|bounds, buffers| {
+        let mut ranks = world.iter_mut().zip(bounds).zip(buffers);
+        let mut one = |limit: Duration| {
+            let ((transport, bound), buffers) = ranks.next().expect("there are two");
+            transport.begin(limit);
+            transport.connect(bound.links().collect::<Vec<_>>()).expect("threads reach each other");
+            bound.run(transport, buffers, RunOptions::default())
+        };
+        // One after the other, so that the first has ended before the second looks.
+        vec![one(Duration::from_millis(100)), one(Duration::from_secs(10))]
+    });
+    let said = ran.expect_err("nobody was there to receive");
+    assert!(
+        said.contains("gave up while its memory was being read") || said.contains("nothing moved"),
+        "{said}"
+    );
+}
+
 fn check(world: &mut [ShmTransport], plan: &Plan, case: Case) {
     let operations = if case.in_place { 1 } else { OPERATIONS };
     let mut call = Call::new(plan, &case).expect("it can be bound");

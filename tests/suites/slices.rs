@@ -242,3 +242,25 @@ fn damaged_numbers_of_a_plan_as_text_are_named_with_their_place() {
         refused(&["check", &path], 1, &["E0660", "mend the line"]);
     }
 }
+
+/// Nobody has compiled it, so nothing stands in it of where it comes from: its ranks compare what it is.
+#[test]
+fn plans_that_were_written_by_hand_run_over_every_transport() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/plan");
+    let plans = std::fs::read_dir(folder).expect("tests/plan exists");
+    let plans = plans.map(|entry| entry.expect("it can be read").path().display().to_string());
+    let mut ran = 0;
+    for plan in plans.filter(|path| path.ends_with(".plan") && !path.contains("/E0")) {
+        for transport in ["tcp", "shm", "threads"] {
+            let said = works(&["run", &plan, "--bytes", "4KiB", "--iters", "2", "--transport", transport]);
+            assert!(said.contains("every element on every rank is right"), "{plan} over {transport}: {said}");
+            ran += 1;
+        }
+        refused(
+            &["run", &plan, "--wire", "bf16"],
+            2,
+            &["`--wire` is for schedules that are compiled", "is a plan"],
+        );
+    }
+    assert!(ran > 0, "there is none to run");
+}

@@ -115,6 +115,29 @@ impl Constants {
         if touched_bytes <= cache { 0.0 } else { 1.0 - cache / touched_bytes }
     }
 
+    /// The same to six digits: more mean nothing, and these are read from a file as they were written to it, bit for bit.
+    pub fn rounded(self) -> Constants {
+        let number = |value: f64| format!("{value:.5e}").parse().unwrap_or(value);
+        let rate = |rate: Rate| Rate { near_ns: number(rate.near_ns), far_ns: number(rate.far_ns) };
+        let wire = |wire: Wire| Wire { latency_us: number(wire.latency_us), byte_ns: number(wire.byte_ns) };
+        Constants {
+            call_us: number(self.call_us),
+            send_us: number(self.send_us),
+            recv_us: number(self.recv_us),
+            local_us: number(self.local_us),
+            wake_us: number(self.wake_us),
+            switch_us: number(self.switch_us),
+            send: rate(self.send),
+            recv: rate(self.recv),
+            copy: rate(self.copy),
+            reduce: self.reduce.into_iter().map(|(dtype, each)| (dtype, rate(each))).collect(),
+            reduce_user: rate(self.reduce_user),
+            wire: self.wire.map(wire),
+            fit: self.fit.map(|fit| Fit { error_factor: number(fit.error_factor), ..fit }),
+            ..self
+        }
+    }
+
     /// What is wrong with them, if anything: the field and the value.
     pub fn fault(&self) -> Option<String> {
         let rate = |name: &'static str, rate: Rate| [(name, rate.near_ns), (name, rate.far_ns)];

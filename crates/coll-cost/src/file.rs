@@ -12,6 +12,8 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuning {
     transports: Vec<Constants>,
+    /// What `coll` has found out by these constants: of no meaning here.
+    answers: Option<Vec<u8>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -20,6 +22,9 @@ struct File {
     format: String,
     version: u32,
     transports: Vec<Constants>,
+    /// In hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answers: Option<String>,
 }
 
 /// Why a text holds no constants that can be used.
@@ -56,7 +61,7 @@ impl Default for Tuning {
 impl Tuning {
     /// The constants that come with collc.
     pub fn shipped() -> Tuning {
-        Tuning { transports: shipped::all() }
+        Tuning { transports: shipped::all(), answers: None }
     }
 
     /// A transport's constants, if it is known.
@@ -69,8 +74,19 @@ impl Tuning {
         self.transports.iter().map(|constants| constants.transport.as_str())
     }
 
-    /// Takes a transport's constants in place of what was known of it.
+    /// What was found out by these constants, if it came with them: for whoever made it to read.
+    pub fn answers(&self) -> Option<&[u8]> {
+        self.answers.as_deref()
+    }
+
+    /// The same constants, with what was found out by them.
+    pub fn with_answers(self, answers: Vec<u8>) -> Tuning {
+        Tuning { answers: Some(answers), ..self }
+    }
+
+    /// Takes a transport's constants in place of what was known of it. What was found out by others goes.
     pub fn set(&mut self, constants: Constants) {
+        self.answers = None;
         self.transports.retain(|known| known.transport != constants.transport);
         self.transports.push(constants);
     }
@@ -95,13 +111,23 @@ impl Tuning {
             }
             tuning.set(constants);
         }
+        if let Some(digits) = &file.answers {
+            let damaged = || ConstantsError::Damaged("`answers` are no hexadecimal digits".into());
+            tuning.answers = Some(bytes(digits).ok_or_else(damaged)?);
+        }
         Ok(tuning)
     }
 
     /// The text of a file that holds what was measured, and nothing that is shipped.
     pub fn to_json(&self) -> String {
         let measured = self.transports.iter().filter(|constants| constants.fit.is_some());
-        let file = File { format: FORMAT.into(), version: VERSION, transports: measured.cloned().collect() };
+        let digits = |bytes: &Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let file = File {
+            format: FORMAT.into(),
+            version: VERSION,
+            transports: measured.cloned().collect(),
+            answers: self.answers.as_ref().map(digits),
+        };
         serde_json::to_string_pretty(&file).expect("invariant: constants are plain data") + "\n"
     }
 
@@ -114,6 +140,17 @@ impl Tuning {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })
     }
+}
+
+/// What two hexadecimal digits a byte stand for.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| {
+        let [high, low] = *pair else { return None };
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        Some((digit(high)? << 4 | digit(low)?) as u8)
+    };
+    pairs.map(byte).collect()
 }
 
 #[cfg(test)]
@@ -136,6 +173,44 @@ mod tests {
         assert_eq!(read, tuning);
         assert_eq!(read.fingerprint(), tuning.fingerprint());
         assert_ne!(read.fingerprint(), Tuning::shipped().fingerprint());
+        assert!(!tuning.to_json().contains("answers"));
+    }
+
+    #[test]
+    fn what_was_measured_is_read_as_it_was_bit_for_bit() {
+        let mut tuning = Tuning::shipped();
+        let shm = tuning.of("shm").unwrap().clone();
+        let fit = Fit { ranks: vec![2], cores: 2, probes: 40, error_factor: 1.2 + 1.0 / 30_001.0 };
+        for number in 1..200u32 {
+            // Numbers with all the digits that there are.
+            let odd = f64::from(number) / 7.0;
+            let measured = Constants {
+                send_us: odd,
+                wake_us: 1e-7 * odd,
+                switch_us: 1e3 / odd,
+                fit: Some(fit.clone()),
+                ..shm.clone()
+            };
+            tuning.set(measured.rounded());
+            let read = Tuning::from_json(&tuning.to_json()).unwrap();
+            assert_eq!(read.fingerprint(), tuning.fingerprint(), "{odd}");
+            let told = read.of("shm").unwrap().send_us;
+            assert!((told / odd - 1.0).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn what_was_found_out_stays_with_the_constants_that_it_was_found_by() {
+        let mut tuning = measured().with_answers(vec![0, 0x7f, 0xa5, 0xff]);
+        assert_eq!(tuning.fingerprint(), measured().fingerprint(), "it follows from them");
+        let text = tuning.to_json();
+        assert_eq!(Tuning::from_json(&text).unwrap().answers(), Some(&[0, 0x7f, 0xa5, 0xff][..]));
+        for damaged in ["007fa5f", "007fa5fg", "+07fa5ff"] {
+            let error = Tuning::from_json(&text.replace("007fa5ff", damaged)).unwrap_err().to_string();
+            assert!(error.contains("`answers`"), "{damaged}: {error}");
+        }
+        tuning.set(tuning.of("tcp").unwrap().clone());
+        assert_eq!(tuning.answers(), None);
     }
 
     #[test]

@@ -5,6 +5,10 @@
 //! source, as ever. So a lent message is synchronous, which plans without slots are made for: they have been proved to
 //! end even if no message is held on its way. Plans with slots lend nothing.
 //!
+//! Between threads of one process all memory can be read in place, as long as it is there: a run to its end *shows* what its messages
+//! are made of ([`Sight`](crate::Sight)), wherever that lies, if they are large; one that the caller drives himself may be
+//! left in the middle, and shows nothing.
+//!
 //! A send that follows a receive lends what is there, a part at a time.
 
 use crate::Fault;
@@ -49,6 +53,13 @@ impl LoanState {
 }
 
 impl<T: Transport> Engine<'_, '_, '_, T> {
+    /// Whether a message is to be shown: if it is large, and the peer is a thread of this process.
+    #[inline]
+    pub(crate) fn may_show(&self, op: &BoundOp, link: Link) -> bool {
+        self.state.shows.is_open()
+            && self.transport.shows(link).is_some_and(|least_bytes| op.bytes >= least_bytes)
+    }
+
     /// Whether a message that has not begun is to be lent: if it is large, and all of it lies where the peer can read it.
     #[inline]
     pub(crate) fn may_lend(&mut self, op: &BoundOp, link: Link) -> bool {
@@ -62,10 +73,11 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
             return false;
         }
         // Many short pieces are faster copied.
-        let segments = self.code.segments(op.source);
+        let (segments, shows) = (self.code.segments(op.source), self.may_show(op, link));
         segments.len() as u64 * least_bytes <= op.bytes
             && segments.iter().all(|&segment| {
-                segment.len > 0 && self.transport.lend(link, self.memory.bytes(segment)).is_some()
+                let mut lends = || self.transport.lend(link, self.memory.bytes(segment)).is_some();
+                segment.len > 0 && (shows || lends())
             })
     }
 
@@ -84,7 +96,11 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         while self.state.lanes[lane as usize].cursor.moved < op.bytes {
             if self.state.lanes[lane as usize].loan.lends == 0 {
                 let Some(part) = self.part_to_lend(lane, op, to) else { return Ok(Turn::Parked) };
-                let loan = self.transport.lend(to, self.memory.bytes(part));
+                let bytes = self.memory.bytes(part);
+                let loan = match self.may_show(op, to) {
+                    true => self.state.shows.show(bytes).and_then(|sight| self.transport.show(to, sight)),
+                    false => self.transport.lend(to, bytes),
+                };
                 let loan = loan.expect("invariant: it could be lent when the message began, and is borrowed");
                 let state = &mut self.state.lanes[lane as usize].loan;
                 (state.bytes, state.lends, state.moved) = (loan.to_bytes(), part.len, 0);

@@ -8,6 +8,7 @@ use crate::frame::FINGERPRINT_BYTES;
 use crate::layout::BufferLayout;
 use crate::memory::{BufferMemory, Memory, Placement};
 use crate::short::ShortTurn;
+use crate::sight::{self, Shows};
 use crate::state::{State, Task};
 use crate::{Fault, Interest, Transport};
 use coll_kernel::Reducer;
@@ -56,7 +57,7 @@ impl Bound {
         options: RunOptions,
     ) -> Result<(), RunError> {
         let mut running = self.begin(buffers, options)?;
-        let ended = running.drive(transport);
+        let ended = sight::shown(&mut running, |running| running.drive(transport));
         if ended.is_err() {
             transport.revoke();
         }
@@ -218,6 +219,11 @@ impl Bound {
 }
 
 impl Running<'_, '_> {
+    /// What it shows to threads of this process.
+    pub(crate) fn shows(&mut self) -> &mut Shows {
+        &mut self.bound.state.shows
+    }
+
     fn drive(&mut self, transport: &mut impl Transport) -> Result<(), RunError> {
         while self.advance(transport)? == Progress::Blocked {
             let slept = transport.wait(self.interests());

@@ -56,6 +56,10 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
     pub(crate) fn may_share(&mut self, op: &BoundOp, link: Link) -> bool {
         let Some(share) = op.share else { return false };
         let Some(least_bytes) = self.transport.lends(link) else { return false };
+        // What a thread sees in place need not be written for it.
+        if self.may_show(op, link) {
+            return false;
+        }
         let is_worth_it = coll_plan::is_worth_sharing(self.code.shares[share as usize].sends, op.bytes);
         if op.bytes < least_bytes
             || !is_worth_it

@@ -8,6 +8,7 @@ use crate::inbox::Inbox;
 use crate::lend::LoanState;
 use crate::ready::Ready;
 use crate::share::ShareState;
+use crate::sight::Shows;
 use crate::{Interest, Link, RunOptions};
 use coll_plan::OpId;
 
@@ -31,6 +32,8 @@ pub(crate) struct State {
     pub(crate) todo: u64,
     /// Operations that are not done.
     pub(crate) remaining: usize,
+    /// What threads of this process may read of this run.
+    pub(crate) shows: Shows,
     /// Messages sent in this run.
     pub(crate) sent_messages: u64,
     /// Tasks that may be able to go on.
@@ -109,6 +112,7 @@ impl State {
             missing: code.missing.clone(),
             todo: 0,
             remaining: 0,
+            shows: Shows::default(),
             sent_messages: 0,
             ready: Ready::new(tasks),
             blocked: Ready::new(tasks),

@@ -1,5 +1,6 @@
 //! What an executor needs of a transport: byte streams that never block, and one way to sleep.
 
+use crate::Sight;
 use crate::frame::{FINGERPRINT_BYTES, FrameFault, Hex};
 
 /// One of this rank's connections: a byte stream in each direction, in order, to one peer on one channel.
@@ -231,6 +232,21 @@ pub trait Transport {
     #[inline]
     fn lend(&mut self, link: Link, bytes: &[u8]) -> Option<Loan> {
         let _ = (link, bytes);
+        None
+    }
+
+    /// From how many bytes on it is worth it to show a message on a link, wherever it lies, if the other end is a thread of this
+    /// process. Nothing if it is not.
+    #[inline]
+    fn shows(&self, link: Link) -> Option<u64> {
+        let _ = link;
+        None
+    }
+
+    /// Makes a part of a message ready to be read in place by the other end of a link, which is a thread of this process.
+    #[inline]
+    fn show(&mut self, link: Link, sight: Sight) -> Option<Loan> {
+        let _ = (link, sight);
         None
     }
 

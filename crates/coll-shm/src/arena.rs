@@ -16,6 +16,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::ledger;
 use crate::memory::{Block, PAGE_BYTES};
 use coll_exec::Loan;
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
@@ -128,7 +129,7 @@ impl Arena {
         let block = Block::mapped(file.as_fd(), 0, total)?;
         let mut number = [0; 8];
         rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;
-        let number = u64::from_ne_bytes(number).max(1);
+        let number = u64::from_ne_bytes(number).clamp(1, ledger::MEMORY - 1);
         block.word(NUMBER_AT).store(number, Ordering::Release);
         // As a peer would: without `/proc` nobody could read it.
         fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;

@@ -8,6 +8,7 @@
 mod arena;
 mod bell;
 mod head;
+mod ledger;
 mod memory;
 mod options;
 mod pace;

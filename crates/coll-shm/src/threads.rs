@@ -1,6 +1,7 @@
 //! A world whose ranks are threads of one process: rings on the heap, made when the first of two ends asks for one.
 
 use crate::head::Head;
+use crate::ledger::Ledger;
 use crate::memory::Block;
 use crate::options::Options;
 use crate::ring::Ring;
@@ -25,6 +26,7 @@ pub fn world_with(ranks: u32, options: &Options) -> io::Result<Vec<ShmTransport>
         ranks_per_host: options.ranks_per_host.unwrap_or(ranks).max(1),
         rings: Mutex::default(),
         stages: Mutex::default(),
+        ledgers: Mutex::default(),
         failed: AtomicBool::new(false),
         fault: Mutex::default(),
     });
@@ -44,6 +46,8 @@ pub(crate) struct Threads {
     rings: Mutex<BTreeMap<(u32, u32, u32), Arc<Block>>>,
     /// By rank.
     stages: Mutex<BTreeMap<u32, Arc<Block>>>,
+    /// By the same.
+    ledgers: Mutex<BTreeMap<(u32, u32, u32), Arc<Ledger>>>,
     failed: AtomicBool,
     /// The first fault that made a rank give up.
     fault: Mutex<Option<Fault>>,
@@ -55,6 +59,13 @@ impl Threads {
         let outward = self.ring(rank, link.peer, link.channel)?;
         let inward = self.ring(link.peer, rank, link.channel)?;
         Ok((outward, inward, self.heads[link.peer as usize].clone()))
+    }
+
+    /// What is shown on a link: outwards and inwards.
+    pub(crate) fn ledgers(&self, rank: u32, link: Link) -> [Arc<Ledger>; 2] {
+        let Link { peer, channel } = link;
+        let mut ledgers = locked(&self.ledgers);
+        [(rank, peer, channel), (peer, rank, channel)].map(|way| ledgers.entry(way).or_default().clone())
     }
 
     pub(crate) fn reaches(&self, rank: u32, peer: u32) -> bool {

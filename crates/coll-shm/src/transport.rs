@@ -2,6 +2,7 @@
 
 use crate::arena::{Borrower, Lender};
 use crate::head::{Head, Presence};
+use crate::ledger::{self, Ledger};
 use crate::memory::Block;
 use crate::options::{Options, Waiting};
 use crate::processes::Machine;
@@ -10,7 +11,7 @@ use crate::ring::Ring;
 use crate::stage::{self, STAGE, Stage};
 use crate::threads::Threads;
 use crate::wait::Watch;
-use coll_exec::{Fault, Interest, Link, Loan, Transport};
+use coll_exec::{Fault, Interest, Link, Loan, Look, Sight, Transport};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
@@ -53,6 +54,9 @@ pub struct ShmTransport {
     borrower: Borrower,
     /// None before it is first used; an error if there is no memory for it.
     stage: Option<Result<Stage, ()>>,
+    show_bytes: u64,
+    /// What another thread shows, as long as it is being read.
+    look: Option<Look>,
     /// Operations that have begun.
     begun: u64,
 }
@@ -80,6 +84,8 @@ pub(crate) struct Port {
     /// Pieces of what was lent that the peer had read when this rank last looked, and those that this rank has read.
     seen: u64,
     pieces: u64,
+    /// What threads show each other here: outwards and inwards. None between processes.
+    ledgers: Option<[Arc<Ledger>; 2]>,
 }
 
 /// No link.
@@ -114,6 +120,8 @@ impl ShmTransport {
             lend_bytes: options.lend_bytes(),
             borrower: Borrower::default(),
             stage: None,
+            show_bytes: options.show_bytes(),
+            look: None,
             begun: 0,
         }
     }
@@ -169,6 +177,10 @@ impl ShmTransport {
             peer,
             detail: format!("no shared memory for channel {channel}: {error}"),
         })?;
+        let ledgers = match &self.home {
+            Home::Threads(threads) => Some(threads.ledgers(self.rank, link)),
+            Home::Machine(_) => None,
+        };
         let place = self.ports.len() as u32;
         self.ports.push(Port {
             link,
@@ -182,6 +194,7 @@ impl ShmTransport {
             stage: None,
             seen: 0,
             pieces: 0,
+            ledgers,
         });
         if channel >= self.channels {
             self.channels = channel + 1;
@@ -224,6 +237,7 @@ impl ShmTransport {
     /// this one is gone. Returns an earlier reason, if one is known.
     pub fn abort(&mut self, reason: &str) -> Option<Fault> {
         let earlier = self.fault();
+        self.look = None;
         if let Home::Threads(threads) = &self.home {
             threads.fail(Fault::Aborted { origin: self.rank, reason: reason.to_owned() });
         }
@@ -270,6 +284,13 @@ impl ShmTransport {
                 self.touched.push(place as u32);
             }
         }
+    }
+
+    /// Why what a peer lends cannot be read.
+    #[cold]
+    fn gave_up(&self, peer: u32) -> Fault {
+        let detail = "it gave up while its memory was being read".to_owned();
+        self.fault().unwrap_or(Fault::PeerLost { peer, detail })
     }
 
     /// A rank's stage: this one's, if no peer is named.
@@ -358,6 +379,16 @@ impl Transport for ShmTransport {
     }
 
     #[inline]
+    fn shows(&self, _: Link) -> Option<u64> {
+        matches!(self.home, Home::Threads(_)).then_some(self.show_bytes)
+    }
+
+    fn show(&mut self, link: Link, sight: Sight) -> Option<Loan> {
+        let [outward, _] = self.port(link).ok()?.ledgers.as_ref()?;
+        Some(outward.put(sight))
+    }
+
+    #[inline]
     fn lent(&mut self, link: Link) {
         if let Ok(port) = self.port(link) {
             port.lent += 1;
@@ -417,6 +448,14 @@ impl Transport for ShmTransport {
         if loan.memory == STAGE {
             return self.borrow_staged(link, loan);
         }
+        if ledger::holds(loan)
+            && let Some([_, inward]) = &self.port(link)?.ledgers
+        {
+            let look = inward.look(loan);
+            let look = look.map_err(|detail| Fault::Damaged { peer: link.peer, detail })?;
+            let look: &[u8] = self.look.insert(look.ok_or_else(|| self.gave_up(link.peer))?);
+            return Ok(look);
+        }
         let pid = match &self.home {
             Home::Threads(_) => std::process::id(),
             Home::Machine(machine) => machine.pid(link.peer).unwrap_or(0),
@@ -438,9 +477,10 @@ impl Transport for ShmTransport {
             return Ok(());
         }
         let revoked = port.peer.has_revoked();
-        if revoked || self.borrower.is_gone(peer, loan) {
-            let detail = "it gave up while its memory was being read".to_owned();
-            return Err(self.fault().unwrap_or(Fault::PeerLost { peer, detail }));
+        // What a thread shows is there until this rank says that it has read it.
+        let shown = self.look.take().is_some();
+        if revoked || !shown && self.borrower.is_gone(peer, loan) {
+            return Err(self.gave_up(peer));
         }
         Ok(())
     }

@@ -3,7 +3,8 @@
 //!
 //! `cargo run --release -p coll --example first_use` prints a table; with an operation, a rank count and a size in bytes it
 //! prints one figure in milliseconds, of a question that is asked once. An operation may be followed by how it is asked for:
-//! `allreduce+deterministic`; `allreduce+measured`, by constants that differ from the shipped ones, for which no answers are shipped.
+//! `allreduce+deterministic`; `allreduce+users`, with an operator of one's own; `allreduce+threads`; `allreduce+hosts`, on machines of two
+//! ranks each; `allreduce+measured`, by constants that differ from the shipped ones and have no answers beside them.
 
 #![allow(clippy::print_stdout)]
 
@@ -12,8 +13,17 @@ use coll_cost::{Constants, Layout, Tuning};
 use std::process::Command;
 use std::time::Instant;
 
-const OPERATIONS: [&str; 6] =
-    ["allreduce", "broadcast", "allgather", "alltoall", "allreduce+deterministic", "allreduce+measured"];
+const OPERATIONS: [&str; 9] = [
+    "allreduce",
+    "broadcast",
+    "allgather",
+    "alltoall",
+    "allreduce+deterministic",
+    "allreduce+users",
+    "allreduce+threads",
+    "allreduce+hosts",
+    "allreduce+measured",
+];
 const RANKS: [u32; 4] = [2, 8, 16, 64];
 const SIZES: [u64; 3] = [8, 64 << 10, 64 << 20];
 /// Each figure is the least of so many processes', as others may take the core away.
@@ -35,21 +45,22 @@ fn main() {
 /// The first question's time, in milliseconds: all of it is this thread's own work.
 fn first_ms(operation: &'static str, way: &str, ranks: u32, bytes: u64) -> f64 {
     let mut tuning = Tuning::shipped();
-    let (deterministic, measured) = match way {
-        "" => (false, false),
-        "deterministic" => (true, false),
-        "measured" => (false, true),
-        _ => panic!("`{way}` is no way to ask; there are `deterministic` and `measured`"),
+    let one_host = Layout::one_host(2);
+    let plain = Question { layout: one_host, transport: "shm", ..Question::new(operation, ranks, bytes) };
+    let question = match way {
+        "" | "measured" => plain,
+        "deterministic" => Question { deterministic: true, ..plain },
+        "users" => Question { user_operator: true, ..plain },
+        "threads" => Question { transport: "threads", ..plain },
+        "hosts" => Question { transport: "tcp", layout: Layout { ranks_per_host: 2, cores: 2 }, ..plain },
+        _ => panic!("`{way}` is no way to ask"),
     };
-    if measured {
+    if way == "measured" {
         let shipped = tuning.of("shm").expect("they are shipped").clone();
         tuning.set(Constants { send_us: 1.1 * shipped.send_us, ..shipped });
     }
     let began = Instant::now();
     let chooser = Chooser::new(tuning);
-    let layout = Layout::one_host(2);
-    let question =
-        Question { layout, deterministic, transport: "shm", ..Question::new(operation, ranks, bytes) };
     let table = chooser.table(&question).expect("one serves");
     std::hint::black_box(table.pick(bytes));
     began.elapsed().as_secs_f64() * 1e3

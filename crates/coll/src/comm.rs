@@ -10,6 +10,7 @@ mod blocking;
 mod builder;
 mod cache;
 mod choice;
+mod clock;
 mod custom;
 mod element;
 mod engine;
@@ -27,6 +28,7 @@ mod resolve;
 mod split;
 mod start;
 mod store;
+mod types;
 mod variables;
 mod view;
 mod wires;
@@ -51,8 +53,10 @@ pub(crate) use wires::{Meeting, Wires, WiresError};
 
 use crate::{Bundle, Source};
 use background::Background;
+use coll_base::DType;
 use engine::Engine;
 use std::time::Duration;
+use types::Types;
 
 /// One rank's place among ranks that run collectives together.
 ///
@@ -188,6 +192,39 @@ impl Communicator {
         self.engine().settings.deterministic = deterministic;
     }
 
+    /// Has narrow floats be reduced in another type from here on, or no longer: see [`Builder::accumulate`]. Every rank says so
+    /// at the same place among its calls; calls that are prepared stay as they are.
+    ///
+    /// # Errors
+    /// If nothing can be accumulated in the type; then all stays as it was.
+    pub fn set_accumulate(&mut self, dtype: impl Into<Option<DType>>) -> Result<(), CommError> {
+        let accumulate = dtype.into();
+        self.set_types(|types| types.accumulate = accumulate)
+    }
+
+    /// Has wider floats travel as narrower ones from here on, or no longer: see [`Builder::wire`]. Every rank says so at the
+    /// same place among its calls; calls that are prepared stay as they are.
+    ///
+    /// # Errors
+    /// If nothing can travel as the type; then all stays as it was.
+    pub fn set_wire(&mut self, dtype: impl Into<Option<DType>>) -> Result<(), CommError> {
+        let wire = dtype.into();
+        self.set_types(|types| types.wire = wire)
+    }
+
+    fn set_types(&mut self, set: impl FnOnce(&mut Types)) -> Result<(), CommError> {
+        let types = &mut self.engine().settings.types;
+        let mut changed = *types;
+        set(&mut changed);
+        match changed.fault() {
+            Some(what) => Err(CommError::Setup { what }),
+            None => {
+                *types = changed;
+                Ok(())
+            }
+        }
+    }
+
     /// Runs any call, and returns when this rank's part of it is done.
     #[inline]
     pub fn run(&mut self, request: Request<'_>) -> Result<(), CommError> {
@@ -315,12 +352,20 @@ impl Communicator {
         self.engine().record.recorded()
     }
 
-    /// The last operations in the JSON form of PyTorch's flight recorder. Written to files named by rank, `torchfrtrace`
-    /// finds which rank made which call and which did not.
+    /// The last operations as a document of JSON, in the form of PyTorch's flight recorder.
     pub fn flight_record_json(&mut self) -> String {
         let engine = self.engine();
         let timeout_ms = u64::try_from(engine.limit.as_millis()).unwrap_or(u64::MAX);
         engine.record.to_json(engine.rank, engine.world, &engine.settings.name, timeout_ms)
+    }
+
+    /// The same in the form that PyTorch's analyser reads. Written by each rank to a file of a folder, named by a word and the
+    /// rank (`record0`, `record1`), `torchfrtrace FOLDER` finds which rank made which call and which did not. To it all is NCCL's;
+    /// scans and schedules of one's own are all-reduces with a name behind, and blocks that differ have no sizes.
+    pub fn flight_record_pickle(&mut self) -> Vec<u8> {
+        let engine = self.engine();
+        let timeout_ms = u64::try_from(engine.limit.as_millis()).unwrap_or(u64::MAX);
+        engine.record.to_pickle(engine.rank, engine.world, &engine.settings.name, timeout_ms)
     }
 
     /// The engine, once the background thread has done what it was asked to.

@@ -2,7 +2,8 @@
 //!
 //! A [`Chooser`] answers a [`Question`]: operation, ranks, size, element type, operator, where the ranks are. A
 //! [`Candidate`] is a schedule with values of its parameters. For the calls that are made most, what is taken by the shipped
-//! constants is shipped as well (`answers`), so the first question compiles and proves that one. For others it is shipped what
+//! constants is shipped as well (`answers`), and what is taken by measured ones may come with these, so the first question
+//! compiles and proves that one. For others it is shipped what
 //! each candidate takes at least (`facts`), and the first question compiles and outlines the few that may be best, and proves
 //! the one that is; all that is kept. Sizes fall into intervals, two for each doubling, and a size's first question settles
 //! its interval, so that later ones look an answer up.
@@ -26,6 +27,7 @@ mod packed;
 mod question;
 mod table;
 
+pub use answers::{ANSWERED_RANKS, Place, with_answers};
 pub use candidates::Candidate;
 pub(crate) use chooser::Made;
 pub use chooser::{Choice, ChooseError, Chooser, Considered, Standing};

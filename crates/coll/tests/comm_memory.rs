@@ -47,6 +47,29 @@ fn shared_buffers_beside_ordinary_ones() {
     }
 }
 
+/// Ranks that are threads read large messages in place out of memory like any other.
+#[test]
+fn every_operation_on_large_ordinary_buffers_between_threads() {
+    let ordinary = |_: &mut Communicator, len: usize| Box::new(vec![0i64; len]) as Memory;
+    for n in [2, 3] {
+        all_well(world(n, move |comm| all_at(comm, 450_001, &mut { ordinary })));
+    }
+}
+
+/// The sender's buffer goes as its call fails; the receiver comes later, and finds no trace of it.
+#[test]
+fn ordinary_buffers_of_a_thread_that_has_failed_are_not_read() {
+    let messages = badly(2, |comm| {
+        let mut data = vec![comm.rank() as u8; 4 << 20];
+        comm.set_time_limit(Duration::from_millis(300));
+        if comm.rank() == 1 {
+            std::thread::sleep(Duration::from_millis(900));
+        }
+        comm.broadcast(&mut data, 0)
+    });
+    assert!(messages[0].contains("rank 1"), "{messages:?}");
+}
+
 #[test]
 fn shared_buffers_across_machines() {
     let builder = Communicator::builder().ranks_per_host(2);

@@ -4,7 +4,7 @@
 mod ranks;
 
 use coll::{Buffer, CommError, Communicator, Pending, RedOp, Source};
-use ranks::{badly, well, world};
+use ranks::{badly, well, world, world_of};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -345,9 +345,12 @@ fn the_last_operations_are_recorded() {
             0 => comm.send(&[1f32], 1).unwrap(),
             _ => comm.receive(&mut [1f32], 0).unwrap(),
         }
-        (comm.flight_record(), comm.flight_record_json())
+        (comm.flight_record(), comm.flight_record_json(), comm.flight_record_pickle())
     });
-    for (rank, (record, json)) in records.into_iter().enumerate() {
+    for (rank, (record, json, pickle)) in records.into_iter().enumerate() {
+        // Each key as a word behind its length.
+        assert!(pickle.starts_with(b"\x80\x02}(") && pickle.ends_with(b"u."));
+        assert!(pickle.windows(12).any(|bytes| bytes == b"X\x07\0\0\0entries"));
         assert_eq!(record.len(), 256);
         assert_eq!((record[0].operation, record[0].call.as_str()), (45, "allreduce of 45 u8, sum"));
         assert!(record.iter().all(|one| one.ended_ns >= Some(one.started_ns) && one.error.is_none()));
@@ -355,11 +358,37 @@ fn the_last_operations_are_recorded() {
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         let entry = &json["entries"][0];
         assert_eq!(entry["collective_seq_id"], 45);
-        assert_eq!(entry["profiling_name"], "collc:all_reduce");
+        assert_eq!(entry["profiling_name"], "nccl:all_reduce");
         assert_eq!((&entry["state"], &entry["input_sizes"][0][0]), (&"completed".into(), &45.into()));
-        assert_eq!(json["pg_status"]["0"]["last_completed_collective"], 299);
+        assert_eq!(json["pg_status"]["world"]["last_completed_collective"], 299);
         let message = &json["entries"][255];
+        let ends = ["nccl:send 0->1", "nccl:recv 1<-0"][rank];
+        assert_eq!((&message["profiling_name"], &message["output_sizes"][0][0]), (&ends.into(), &1.into()));
+        assert!(json["pg_config"].get(entry["process_group"][0].as_str().unwrap()).is_some());
         assert_eq!((&message["is_p2p"], &json["rank"]), (&true.into(), &rank.into()));
+    }
+}
+
+#[test]
+fn records_are_written_when_a_communicator_fails_and_not_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("record");
+    let builder = Communicator::builder().record_to(&path);
+    let written = world_of(builder, 2, move |comm| {
+        comm.barrier().unwrap();
+        let before = std::fs::exists(format!("{}{}", path.display(), comm.rank())).unwrap();
+        if comm.rank() == 0 {
+            comm.abort("it is time");
+        }
+        assert!(comm.barrier().is_err());
+        before
+    });
+    assert_eq!(written, [false, false]);
+    for rank in 0..2 {
+        let record = std::fs::read(folder.path().join(format!("record{rank}"))).expect("it was written");
+        // The other rank was in a call.
+        let told = record.windows(10).any(|bytes| bytes == b"it is time");
+        assert_eq!(told, rank == 1, "rank {rank}");
     }
 }
 

@@ -101,7 +101,7 @@ pub(crate) struct Choice {
 }
 
 /// Which passes run.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct Passes {
     /// Leave out a pass by name; may be given several times
     #[arg(long, value_name = "PASS")]
@@ -428,7 +428,7 @@ fn definition(text: &str) -> Result<(String, i64), String> {
 }
 
 /// `f32`
-fn accumulate(text: &str) -> Result<DType, String> {
+pub(crate) fn accumulate(text: &str) -> Result<DType, String> {
     match text.parse()? {
         DType::F32 => Ok(DType::F32),
         other => Err(format!("nothing can be accumulated in {other}; narrow floats can be in f32")),
@@ -436,7 +436,7 @@ fn accumulate(text: &str) -> Result<DType, String> {
 }
 
 /// `bf16`
-fn wire(text: &str) -> Result<DType, String> {
+pub(crate) fn wire(text: &str) -> Result<DType, String> {
     let dtype: DType = text.parse()?;
     let names = || DType::WIRE.map(|dtype| dtype.name()).join(", ");
     if dtype.is_wire() {

@@ -5,7 +5,8 @@ use crate::output;
 use std::env;
 
 /// Each with what it is for.
-const VARIABLES: [(&str, &str); 8] = [
+const VARIABLES: [(&str, &str); 11] = [
+    ("COLLC_ACCUMULATE", "`f32`: narrow floats are reduced in it and rounded once, as `--accumulate` has it"),
     (CHECKSUM, "`1`: what goes over TCP carries checksums, so that damage on the way ends a run"),
     (
         "COLLC_DETERMINISTIC",
@@ -20,9 +21,14 @@ const VARIABLES: [(&str, &str); 8] = [
         "COLLC_LOG",
         "what to log: `error`, `warn`, `info`, `debug`, `trace`, or a level for each crate, `coll=debug`",
     ),
+    (
+        "COLLC_RECORD",
+        "of programs that use the library: what the files begin with that flight records are written to on a failure",
+    ),
     ("COLLC_SCHEDULE", "schedules to take whatever they cost: `allreduce.ring`"),
     ("COLLC_TOKEN", "what ranks of this job know and others do not"),
     ("COLLC_TUNE", "the file of constants that `collc tune` wrote"),
+    ("COLLC_WIRE", "`bf16`, or another narrow float: wider floats travel as it, as `--wire` has it"),
 ];
 
 const CHECKSUM: &str = "COLLC_CHECKSUM";

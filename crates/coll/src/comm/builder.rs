@@ -1,13 +1,16 @@
 //! How a communicator comes about.
 
 use crate::comm::engine::Engine;
+use crate::comm::types::Types;
 use crate::comm::variables::Variables;
 use crate::comm::wires::{Host, Meeting, Via, Wires, WiresError};
 use crate::comm::{CommError, Communicator};
 use crate::select::Chooser;
+use coll_base::DType;
 use coll_cost::Tuning;
 use coll_shm::ShmTransport;
 use coll_tcp::{Rendezvous, Token};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -53,9 +56,24 @@ pub struct Builder {
 pub(crate) struct Settings {
     pub(crate) name: String,
     pub(crate) recorded: usize,
+    /// What files of flight records begin with, if they are to be written when a communicator fails.
+    pub(crate) record_to: Option<PathBuf>,
     pub(crate) chooser: Arc<Chooser>,
     /// The order of reductions depends on rank numbers alone.
     pub(crate) deterministic: bool,
+    pub(crate) types: Types,
+}
+
+impl Settings {
+    /// The file of a rank's flight record: those of a communicator that was split off bear its name, too.
+    pub(crate) fn record_path(&self, rank: u32) -> Option<PathBuf> {
+        let mut path = self.record_to.clone()?.into_os_string();
+        if let Some((_, split)) = self.name.split_once('/') {
+            path.push(format!("{}-", split.replace('/', "-")));
+        }
+        path.push(rank.to_string());
+        Some(path.into())
+    }
 }
 
 impl std::fmt::Debug for Settings {
@@ -81,8 +99,10 @@ impl Default for Builder {
             settings: Settings {
                 name: "world".to_string(),
                 recorded: RECORDED,
+                record_to: None,
                 chooser: Arc::clone(SHIPPED.get_or_init(|| Arc::new(Chooser::new(Tuning::shipped())))),
                 deterministic: false,
+                types: Types::default(),
             },
             wrong: None,
         }
@@ -123,6 +143,15 @@ impl Builder {
     /// How many operations the flight recorder keeps: 256 by default, 0 for none.
     pub fn recorded(mut self, operations: usize) -> Builder {
         self.settings.recorded = operations;
+        self
+    }
+
+    /// Has every rank write its flight record when the communicator ends with an error, into a file whose name is this and the rank's
+    /// number: `/tmp/record` has rank 3 write `/tmp/record3`, as [`Communicator::flight_record_pickle`] has it. A file that cannot
+    /// be written is told in the log. None by default. Communicators that are split off put the split's number before
+    /// the rank's.
+    pub fn record_to(mut self, path: impl Into<PathBuf>) -> Builder {
+        self.settings.record_to = Some(path.into());
         self
     }
 
@@ -179,10 +208,34 @@ impl Builder {
         self
     }
 
+    /// Narrow floats are reduced in `f32`, the one type that this can be, and rounded once at the end: no small term is lost in a
+    /// long sum, and what travels is as wide. Nothing by default: they are rounded after each reduction. It changes nothing
+    /// for other types, and for what reduces nothing. Equal on all ranks. [`Request::accumulate`](crate::Request::accumulate)
+    /// says it for one call, [`Communicator::set_accumulate`] switches it later, and communicators that are split off begin
+    /// with it.
+    ///
+    /// It is about the library's own schedules. One of your own ([`Communicator::load`]) says it by its `tune`.
+    pub fn accumulate(mut self, dtype: impl Into<Option<DType>>) -> Builder {
+        self.settings.types.accumulate = dtype.into();
+        self
+    }
+
+    /// Floats that are wider than this type travel as it, as complex numbers' parts do: `bf16`, `f16`, `f8e4m3`, `f8e5m2` or `f32`.
+    /// Fewer bytes move, and results are right up to its rounding; ranks may differ in them, so reductions cannot be
+    /// [deterministic](Builder::deterministic) as well. Nothing by default. It is for messages between two ranks too. Equal
+    /// on all ranks. [`Request::wire`](crate::Request::wire) says it for one call, [`Communicator::set_wire`] switches
+    /// it later, and communicators that are split off begin with it.
+    ///
+    /// It is about the library's own schedules. One of your own ([`Communicator::load`]) says it by its `tune`.
+    pub fn wire(mut self, dtype: impl Into<Option<DType>>) -> Builder {
+        self.settings.types.wire = dtype.into();
+        self
+    }
+
     /// Takes rank, world and rendezvous from the variables that launchers set: RANK, WORLD_SIZE, MASTER_ADDR and
     /// MASTER_PORT. Of its own variables COLLC_TOKEN is the [token](Builder::token), COLLC_CHECKSUM (`1` or `0`) says what
-    /// [`Builder::checksums`] says and COLLC_DETERMINISTIC what [`Builder::deterministic`] does, COLLC_TUNE names a file of
-    /// constants and COLLC_SCHEDULE schedules to take whatever they cost, as a [`Builder::chooser`] has them. Nothing else in
+    /// [`Builder::checksums`] says and COLLC_DETERMINISTIC what [`Builder::deterministic`] does, COLLC_ACCUMULATE and COLLC_WIRE name
+    /// the types of [`Builder::accumulate`] and [`Builder::wire`], COLLC_RECORD is the path of [`Builder::record_to`], COLLC_TUNE names a file of constants and COLLC_SCHEDULE schedules to take whatever they cost, as a [`Builder::chooser`] has them. Nothing else in
     /// this library reads the environment.
     pub fn from_env(mut self) -> Builder {
         match Variables::read(|name| std::env::var(name).ok()) {
@@ -192,6 +245,10 @@ impl Builder {
                 self.token = found.token.unwrap_or(self.token);
                 self.checksums = found.checksums.unwrap_or(self.checksums);
                 self.settings.deterministic = found.deterministic.unwrap_or(self.settings.deterministic);
+                self.settings.record_to = found.record_to.or(self.settings.record_to);
+                let Types { accumulate, wire } = found.types;
+                self.settings.types.accumulate = accumulate.or(self.settings.types.accumulate);
+                self.settings.types.wire = wire.or(self.settings.types.wire);
                 self.settings.chooser = found.chooser.map(Arc::new).unwrap_or(self.settings.chooser);
             }
             Err(what) => self.wrong = Some(what),
@@ -202,8 +259,8 @@ impl Builder {
     /// Meets the other ranks and connects to them. Returns when all have, or with the reason why not.
     pub fn build(self) -> Result<Communicator, CommError> {
         let setup = |what: &str| Err(CommError::Setup { what: what.to_string() });
-        if let Some(wrong) = &self.wrong {
-            return setup(wrong);
+        if let Some(wrong) = self.wrong.clone().or(self.settings.types.fault()) {
+            return setup(&wrong);
         }
         let Some((rank, world)) = self.place else {
             return setup("which rank is this, of how many? `rank(0, 4)` says so, and so does `from_env()`");
@@ -259,6 +316,9 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
     if ranks == 0 || ranks > WORLD_MAX {
         return Err(CommError::Setup { what: format!("{ranks} ranks; 1 to {WORLD_MAX} are possible") });
     }
+    if let Some(what) = options.settings.types.fault() {
+        return Err(CommError::Setup { what });
+    }
     if options.ranks_per_host == Some(0) {
         return Err(CommError::Setup { what: "0 ranks on each machine; there is at least 1".to_string() });
     }
@@ -307,7 +367,13 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
 
 /// What ranks compare as they meet, of what they were told.
 fn fingerprint(settings: &Settings) -> Vec<(String, String)> {
-    vec![("deterministic".to_string(), settings.deterministic.to_string())]
+    let Types { accumulate, wire } = settings.types;
+    let type_or = |dtype: Option<DType>, none: &'static str| dtype.map_or(none, DType::name).to_string();
+    vec![
+        ("deterministic".to_string(), settings.deterministic.to_string()),
+        ("accumulated in".to_string(), type_or(accumulate, "its own type")),
+        ("travel as".to_string(), type_or(wire, "what they are")),
+    ]
 }
 
 /// Joins, and makes the communicator.
@@ -329,6 +395,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn records_of_splits_are_files_apart() {
+        let settings = Builder::default().record_to("/tmp/record").settings;
+        assert_eq!(settings.record_path(3), Some("/tmp/record3".into()));
+        let split = Settings { name: "world/2.0/1.7".into(), ..settings.clone() };
+        assert_eq!(split.record_path(12), Some("/tmp/record2.0-1.7-12".into()));
+        assert_eq!(Settings { record_to: None, ..settings }.record_path(0), None);
+    }
+
+    #[test]
     fn contradictions_are_refused_before_anything_is_opened() {
         let message = |builder: Builder| builder.build().unwrap_err().to_string();
         assert!(message(Builder::default()).contains("which rank"));
@@ -337,6 +412,10 @@ mod tests {
         assert!(message(Builder::default().rank(0, 2)).contains("where do the ranks meet"));
         let none_on_each = Builder::default().rank(0, 2).ranks_per_host(0);
         assert!(message(none_on_each.clone()).contains("0 ranks on each machine"));
+        let in_f64 = Builder::default().rank(0, 1).accumulate(DType::F64);
+        assert!(message(in_f64.clone()).contains("accumulated in f64"));
+        assert!(in_f64.local(2).unwrap_err().to_string().contains("accumulated in f64"));
+        assert!(message(Builder::default().rank(0, 1).wire(DType::I8)).contains("travel as i8"));
         assert!(none_on_each.local(2).unwrap_err().to_string().contains("0 ranks on each machine"));
     }
 }

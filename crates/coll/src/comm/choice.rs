@@ -32,6 +32,8 @@ pub(crate) fn choose(
     let question = Question {
         root: if key.what.has_root() { key.root } else { 0 },
         dtype: key.dtype,
+        accumulate: key.types.accumulate.is_some(),
+        wire: key.types.wire,
         commutative: resolved.op.as_ref().is_none_or(|op| op.is_commutative()),
         user_operator: resolved.op.as_ref().is_some_and(|op| op.is_users()),
         unequal_blocks: key.unequal,

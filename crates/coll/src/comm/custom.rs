@@ -3,7 +3,7 @@
 use crate::comm::error::Refusal;
 use crate::comm::store::{self, NoPlan, Stored, WHOLE_RANKS_MAX};
 use crate::comm::{CommError, View, ViewMut};
-use crate::{Bundle, Source};
+use crate::{Bundle, Options, Source};
 use coll_base::DType;
 use coll_contract::Contract;
 use coll_exec::BufferMemory;
@@ -153,8 +153,8 @@ pub(crate) fn of_source(
     let params = params.iter().map(|&(name, value)| (name.to_string(), value)).collect();
     let instance = Instance { ranks: world, root, params };
     let stored = match world <= WHOLE_RANKS_MAX {
-        true => store::proved(source, at, &instance),
-        false => store::one_rank(source, at, &instance, rank),
+        true => store::proved(source, at, &instance, &Options::default()),
+        false => store::one_rank(source, at, &instance, rank, &Options::default()),
     };
     let stored = stored.map_err(|no_plan| match no_plan {
         NoPlan::DoesNotApply(reason) => refuse(info.name.clone(), format!("not for {world} ranks: {reason}")),

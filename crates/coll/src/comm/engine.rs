@@ -87,9 +87,10 @@ impl Engine {
 
     #[inline]
     pub(crate) fn resolve<'a>(&mut self, request: Request<'a>) -> Result<Resolved<'a>, CommError> {
+        let asked = request.types;
         match request.resolve(self.rank, self.world) {
             Ok(mut resolved) => {
-                resolved.key.deterministic = self.settings.deterministic;
+                self.settle(&mut resolved.key, asked)?;
                 Ok(resolved)
             }
             Err((refusal, call)) => Err(self.refuse(refusal, call)),
@@ -234,6 +235,20 @@ impl Engine {
         if self.ended.is_none() {
             self.ended = Some(Arc::new(error));
             self.wires.abort(reason);
+            self.write_record();
+        }
+    }
+
+    /// Writes the flight record to the file that was named, if one was. Whether that can be done changes nothing of what failed.
+    fn write_record(&self) {
+        let Some(path) = self.settings.record_path(self.rank) else { return };
+        let timeout_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
+        let record = self.record.to_pickle(self.rank, self.world, &self.settings.name, timeout_ms);
+        match std::fs::write(&path, record) {
+            Ok(()) => log::warn!("{}: the flight record is in {}", self.settings.name, path.display()),
+            Err(error) => {
+                log::warn!("{}: no flight record in {}: {error}", self.settings.name, path.display())
+            }
         }
     }
 

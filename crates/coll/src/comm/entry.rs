@@ -175,11 +175,11 @@ fn plan(
         return Ok(custom.stored().clone());
     }
     let Some(collective) = key.what.collective() else {
-        return Ok(message::plan(key.what == What::Send, rank, key.root, world));
+        return Ok(message::plan(key.what == What::Send, rank, key.root, world, key.types.wire));
     };
     let (candidate, made) = choose(resolved, collective, world, chooser, place)?;
     let root = if key.what.has_root() { key.root } else { 0 };
-    let stored = store::library(&candidate, world, root, rank, made)?;
+    let stored = store::library(&candidate, world, root, rank, key.types, made)?;
     if ordered && !stored.ordered {
         return Err(Refusal::Everywhere(out_of_order(resolved, &stored.plan.name)));
     }

@@ -2,17 +2,19 @@
 
 use crate::comm::store::Stored;
 use crate::comm::wires::MESSAGE_CHANNEL;
-use coll_base::Fraction;
+use coll_base::{DType, Fraction};
 use coll_contract::{Blocks, BufferDecl, BufferRole, Classes, Contract, Ensure, Leaf, Value};
 use coll_plan::{Action, Claims, Lane, Line, Op, Plan, RankPlan, Region, Run, Store};
 use std::sync::Arc;
 
-/// This rank's part of a message that it sends to `peer`, or receives from it.
-pub(crate) fn plan(sends: bool, rank: u32, peer: u32, world: u32) -> Stored {
+/// This rank's part of a message that it sends to `peer`, or receives from it; `wire` is what its elements travel as, if
+/// that is not what they are.
+pub(crate) fn plan(sends: bool, rank: u32, peer: u32, world: u32, wire: Option<DType>) -> Stored {
     let (from, to) = if sends { (rank, peer) } else { (peer, rank) };
+    let travels = wire.map_or_else(String::new, |wire| format!(" as {wire}"));
     Stored {
-        plan: Arc::new(slice(from, to, rank, world)),
-        identity: format!("message from rank {from} to rank {to}").into(),
+        plan: Arc::new(Plan { wire, ..slice(from, to, rank, world) }),
+        identity: format!("message from rank {from} to rank {to}{travels}").into(),
         ordered: true,
         equal_blocks_only: false,
     }

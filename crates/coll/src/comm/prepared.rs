@@ -5,6 +5,7 @@ use crate::comm::error::Refusal;
 use crate::comm::op::OpId;
 use crate::comm::request::{Counts, Displacements, What};
 use crate::comm::resolve::{Key, Memories, Resolved, memories};
+use crate::comm::types::{Asked, Types};
 use crate::comm::{CommError, Communicator, Element, Op, Request, View, ViewMut};
 use coll_base::DType;
 use coll_exec::BufferMemory;
@@ -239,11 +240,12 @@ impl Communicator {
         let (rank, world) = (self.rank, self.world);
         let engine = self.engine();
         engine.check_alive()?;
-        let key = Key {
+        let mut key = Key {
             what,
             dtype: T::DTYPE,
             in_place,
-            deterministic: engine.settings.deterministic,
+            deterministic: false,
+            types: Types::default(),
             unequal: false,
             root,
             copy: 0,
@@ -251,6 +253,7 @@ impl Communicator {
             count: count as u64,
             custom: 0,
         };
+        engine.settle(&mut key, Asked::default())?;
         let memory = match in_place {
             true => Memories::Few([none(), none()], 1),
             false => memories(what, None, None, false, rank, root),

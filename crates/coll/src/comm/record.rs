@@ -1,6 +1,13 @@
 //! The flight recorder: the last operations of a communicator, for looking at when one fails or hangs. The form is that of
-//! PyTorch's flight recorder (version 2.10), so that `torchfrtrace` reads it; `plan` and `schedule` are added.
+//! PyTorch's flight recorder (version 2.10), so that `torchfrtrace` reads it; `call`, `plan`, `schedule` and `error` are added.
+//!
+//! That knows the operations of PyTorch, one library by every release, and sizes that have to do with each other; what else there
+//! is here is told as what is nearest to it, with the rest behind a space, where it looks no further.
 
+mod pickle;
+
+use crate::comm::clock::{Clock, Scale, Ticks};
+use crate::comm::request::What;
 use crate::comm::resolve::Key;
 use crate::comm::words::CallWords;
 use serde::Serialize;
@@ -18,7 +25,7 @@ pub struct Recorded {
     pub schedule: String,
     /// The plan's hash, or what stands for it.
     pub plan: String,
-    /// When it began, in nanoseconds since 1970.
+    /// When it began, in nanoseconds since 1970. The record's times are exact to less than a microsecond among themselves.
     pub started_ns: u64,
     /// When it ended, if it has.
     pub ended_ns: Option<u64>,
@@ -35,6 +42,7 @@ pub(crate) struct Record {
     capacity: usize,
     /// Operations begun so far.
     begun: u64,
+    clock: Clock,
 }
 
 #[derive(Debug)]
@@ -42,14 +50,15 @@ struct Note {
     call: Arc<CallWords>,
     key: Key,
     operation: u64,
-    started_ns: u64,
-    ended_ns: u64,
+    started: Ticks,
+    /// 0 if it has not.
+    ended: Ticks,
     error: Option<String>,
 }
 
 impl Record {
     pub(crate) fn new(capacity: usize) -> Record {
-        Record { ring: Vec::with_capacity(capacity), capacity, begun: 0 }
+        Record { ring: Vec::with_capacity(capacity), capacity, begun: 0, clock: Clock::new() }
     }
 
     /// Notes that an operation begins. Returns its number in the record.
@@ -61,7 +70,7 @@ impl Record {
             return number;
         }
         let call = Arc::clone(call);
-        let note = Note { call, key, operation, started_ns: now_ns(), ended_ns: 0, error: None };
+        let note = Note { call, key, operation, started: self.clock.now(), ended: 0, error: None };
         match self.ring.len() < self.capacity {
             true => self.ring.push(note),
             false => self.ring[number as usize % self.capacity] = note,
@@ -72,8 +81,9 @@ impl Record {
     /// Notes that an operation has ended well.
     #[inline]
     pub(crate) fn end(&mut self, number: u64) {
+        let clock = self.clock;
         if let Some(note) = self.note(number) {
-            note.ended_ns = now_ns();
+            note.ended = clock.now();
         }
     }
 
@@ -105,22 +115,36 @@ impl Record {
     }
 
     pub(crate) fn recorded(&self) -> Vec<Recorded> {
+        let scale = self.clock.scale();
         let recorded = |(_, note): (u64, &Note)| Recorded {
             operation: note.operation,
             call: note.call.text.clone(),
             schedule: note.call.schedule.clone(),
             plan: note.call.plan.clone(),
-            started_ns: note.started_ns,
-            ended_ns: (note.ended_ns > 0).then_some(note.ended_ns),
+            started_ns: scale.ns(note.started),
+            ended_ns: (note.ended > 0).then(|| scale.ns(note.ended)),
             is_message: note.key.what.is_between_two(),
             error: note.error.clone(),
         };
         self.notes().map(recorded).collect()
     }
 
-    /// As `torchfrtrace` reads it.
+    /// As a person reads it, and programs that read JSON.
     pub(crate) fn to_json(&self, rank: u32, world: u32, name: &str, timeout_ms: u64) -> String {
-        let entries = self.notes().map(|(number, note)| entry(number, note, name, timeout_ms)).collect();
+        let dump = self.dump(rank, world, name, timeout_ms);
+        serde_json::to_string_pretty(&dump).expect("invariant: a record is plain data") + "\n"
+    }
+
+    /// As `torchfrtrace` reads it.
+    pub(crate) fn to_pickle(&self, rank: u32, world: u32, name: &str, timeout_ms: u64) -> Vec<u8> {
+        let dump = serde_json::to_value(self.dump(rank, world, name, timeout_ms));
+        pickle::pickled(&dump.expect("invariant: a record is plain data"))
+    }
+
+    fn dump<'a>(&'a self, rank: u32, world: u32, name: &'a str, timeout_ms: u64) -> Dump<'a> {
+        let scale = self.clock.scale();
+        let entry = |note| entry(note, (rank, world), name, timeout_ms, &scale);
+        let entries = self.notes().map(entry).collect();
         let ranks: Vec<u32> = (0..world).collect();
         let config = Config { name, desc: name, ranks: format!("{ranks:?}") };
         let last = |state: fn(&Note) -> bool| {
@@ -131,24 +155,30 @@ impl Record {
         let status = Status {
             last_enqueued_collective: last(|_| true),
             last_started_collective: last(|_| true),
-            last_completed_collective: last(|note| note.ended_ns > 0),
+            last_completed_collective: last(|note| note.ended > 0),
         };
-        let dump = Dump {
+        Dump {
             version: "2.10",
             comm_lib_version: concat!("collc ", env!("CARGO_PKG_VERSION")),
             rank,
-            pg_config: [("0", config)].into(),
-            pg_status: [("0", status)].into(),
+            pg_config: [(name, config)].into(),
+            pg_status: [(name, status)].into(),
             entries,
-        };
-        serde_json::to_string_pretty(&dump).expect("invariant: a record is plain data") + "\n"
+        }
     }
 }
 
-fn entry<'a>(number: u64, note: &'a Note, name: &'a str, timeout_ms: u64) -> Entry<'a> {
-    let ended = note.ended_ns > 0;
+fn entry<'a>(
+    (number, note): (u64, &'a Note),
+    (rank, world): (u32, u32),
+    name: &'a str,
+    timeout_ms: u64,
+    scale: &Scale,
+) -> Entry<'a> {
+    let ended = note.ended > 0;
+    let [started_ns, ended_ns] = [note.started, note.ended].map(|ticks| scale.ns(ticks));
     let message = note.key.what.is_between_two();
-    let sizes = if note.key.unequal { Vec::new() } else { vec![vec![note.key.count]] };
+    let [input_size, output_size] = torch_sizes(note, world);
     let dtype = torch_name(note.key.dtype.name());
     let state = if ended { "completed" } else { "started" };
     Entry {
@@ -158,15 +188,15 @@ fn entry<'a>(number: u64, note: &'a Note, name: &'a str, timeout_ms: u64) -> Ent
         collective_seq_id: if message { 0 } else { note.operation },
         p2p_seq_id: if message { note.operation } else { 0 },
         op_id: number,
-        profiling_name: format!("collc:{}", torch_operation(note)),
-        time_created_ns: note.started_ns,
-        time_discovered_started_ns: note.started_ns,
-        time_discovered_completed_ns: ended.then_some(note.ended_ns),
-        duration_ms: ended.then(|| note.ended_ns.saturating_sub(note.started_ns) as f64 / 1e6),
-        input_dtypes: vec![dtype.clone(); sizes.len()],
-        output_dtypes: vec![dtype; sizes.len()],
-        input_sizes: sizes.clone(),
-        output_sizes: sizes,
+        profiling_name: format!("nccl:{}", torch_operation(note, rank)),
+        time_created_ns: started_ns,
+        time_discovered_started_ns: started_ns,
+        time_discovered_completed_ns: ended.then_some(ended_ns),
+        duration_ms: ended.then(|| ended_ns.saturating_sub(started_ns) as f64 / 1e6),
+        input_dtypes: vec![dtype.clone()],
+        output_dtypes: vec![dtype],
+        input_sizes: vec![vec![input_size]],
+        output_sizes: vec![vec![output_size]],
         state,
         retired: ended,
         timeout_ms,
@@ -179,9 +209,21 @@ fn entry<'a>(number: u64, note: &'a Note, name: &'a str, timeout_ms: u64) -> Ent
     }
 }
 
-/// Names that the analyser knows; a root or a peer stands behind, as there.
-fn torch_operation(note: &Note) -> String {
-    use crate::comm::request::What;
+/// Elements of the input and the output as the analyser expects them of an operation, on every rank the same. Where blocks
+/// differ it is told of none.
+fn torch_sizes(note: &Note, world: u32) -> [u64; 2] {
+    let (block, all) = (note.key.count, note.key.count.saturating_mul(world.into()));
+    match note.key.what {
+        _ if note.key.unequal => [0, 0],
+        What::Gather | What::AllGather => [block, all],
+        What::Scatter | What::ReduceScatter => [all, block],
+        What::AllToAll => [all, all],
+        _ => [block, block],
+    }
+}
+
+/// Names that the analyser knows; both ends of a message stand behind, as there.
+fn torch_operation(note: &Note, rank: u32) -> String {
     let root = note.key.root;
     match note.key.what {
         What::Barrier => "barrier".into(),
@@ -193,11 +235,11 @@ fn torch_operation(note: &Note) -> String {
         What::AllGather => "all_gather".into(),
         What::ReduceScatter => "reduce_scatter".into(),
         What::AllToAll => "all_to_all".into(),
-        What::Scan => "scan".into(),
-        What::ExScan => "exscan".into(),
-        What::Send => format!("send ->{root}"),
-        What::Receive => format!("recv <-{root}"),
-        What::Custom => note.call.schedule.clone(),
+        What::Scan => "all_reduce scan".into(),
+        What::ExScan => "all_reduce exscan".into(),
+        What::Send => format!("send {rank}->{root}"),
+        What::Receive => format!("recv {rank}<-{root}"),
+        What::Custom => format!("all_reduce {}", note.call.schedule.replace(':', " ")),
     }
 }
 
@@ -224,8 +266,8 @@ struct Dump<'a> {
     version: &'static str,
     comm_lib_version: &'static str,
     rank: u32,
-    pg_config: std::collections::BTreeMap<&'static str, Config<'a>>,
-    pg_status: std::collections::BTreeMap<&'static str, Status>,
+    pg_config: std::collections::BTreeMap<&'a str, Config<'a>>,
+    pg_status: std::collections::BTreeMap<&'a str, Status>,
     entries: Vec<Entry<'a>>,
 }
 
@@ -271,11 +313,4 @@ struct Entry<'a> {
     plan: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
-}
-
-/// Nanoseconds since 1970, as of the system's last tick, 1 to 4 ms ago. Exact time takes five times as long to ask for, which
-/// the smallest calls would feel; a record is there to tell which call hangs.
-fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }

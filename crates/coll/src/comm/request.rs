@@ -2,7 +2,9 @@
 //! as one.
 
 use crate::comm::custom::{Buffer, Custom};
+use crate::comm::types::Asked;
 use crate::comm::{Op, View, ViewMut};
+use coll_base::DType;
 
 /// A call as a value, for [`Communicator::run`](crate::Communicator::run) and [`Group::add`](crate::Group::add). The
 /// methods of [`Communicator`](crate::Communicator) say what each does; here buffers are anything that becomes a
@@ -34,6 +36,7 @@ pub struct Request<'a> {
     pub(crate) root: u32,
     pub(crate) counts: Counts<'a>,
     pub(crate) displacements: Displacements<'a>,
+    pub(crate) types: Asked,
     pub(crate) custom: Option<(&'a Custom, Vec<Buffer<'a>>)>,
 }
 
@@ -117,6 +120,11 @@ impl What {
         matches!(self, Gather | Scatter | AllGather | ReduceScatter | AllToAll)
     }
 
+    pub(crate) fn reduces(self) -> bool {
+        use What::{AllReduce, ExScan, Reduce, ReduceScatter, Scan};
+        matches!(self, Reduce | AllReduce | ReduceScatter | Scan | ExScan)
+    }
+
     pub(crate) fn has_root(self) -> bool {
         matches!(self, What::Broadcast | What::Reduce | What::Gather | What::Scatter)
     }
@@ -134,6 +142,7 @@ impl<'a> Request<'a> {
             root: 0,
             counts: Counts::Even,
             displacements: Displacements { input: None, output: None },
+            types: Asked { accumulate: None, wire: None },
             custom: None,
         }
     }
@@ -311,6 +320,30 @@ impl<'a> Request<'a> {
     /// Where blocks begin in the input and in the output of [`Request::all_to_all_v`], in elements: see [`Request::at`].
     pub fn at_both(mut self, input: &'a [usize], output: &'a [usize]) -> Request<'a> {
         self.displacements = Displacements { input: Some(input), output: Some(output) };
+        self
+    }
+
+    /// What narrow floats are reduced in, in this call alone: see [`Builder::accumulate`](crate::Builder::accumulate). None is
+    /// their own type, whatever the communicator was told.
+    ///
+    /// ```
+    /// # use coll::{Communicator, RedOp, Request, View, ViewMut};
+    /// # use coll_base::DType;
+    /// # let mut comm = Communicator::alone()?;
+    /// let (gradients, mut sum) = ([0u8; 1000], [0u8; 1000]);
+    /// let (gradients, sum) = (View::new(DType::Bf16, &gradients), ViewMut::new(DType::Bf16, &mut sum));
+    /// comm.run(Request::all_reduce(gradients, sum, RedOp::Sum).accumulate(DType::F32))?;
+    /// # Ok::<(), coll::CommError>(())
+    /// ```
+    pub fn accumulate(mut self, dtype: impl Into<Option<DType>>) -> Request<'a> {
+        self.types.accumulate = Some(dtype.into());
+        self
+    }
+
+    /// What wider floats travel as, in this call alone: see [`Builder::wire`](crate::Builder::wire). None is what they are,
+    /// whatever the communicator was told.
+    pub fn wire(mut self, dtype: impl Into<Option<DType>>) -> Request<'a> {
+        self.types.wire = Some(dtype.into());
         self
     }
 

@@ -5,6 +5,7 @@ use crate::comm::custom::{Buffer, Custom};
 use crate::comm::error::Refusal;
 use crate::comm::op::OpId;
 use crate::comm::request::{Counts, Displacements, Request, What};
+use crate::comm::types::Types;
 use crate::comm::{Op, View, ViewMut};
 use coll_base::DType;
 use coll_exec::{BufferMemory, Placement};
@@ -18,6 +19,8 @@ pub(crate) struct Key {
     pub(crate) in_place: bool,
     /// The order of reductions depends on rank numbers alone.
     pub(crate) deterministic: bool,
+    /// As far as they mean something for the call.
+    pub(crate) types: Types,
     /// `count` is a hash of counts.
     pub(crate) unequal: bool,
     /// Root or peer.
@@ -105,6 +108,7 @@ impl<'a> Request<'a> {
             dtype,
             in_place: self.in_place,
             deterministic: false,
+            types: Types { accumulate: None, wire: None },
             unequal,
             root: self.root,
             copy: 0,

@@ -1,6 +1,7 @@
 //! Proved plans of this process, shared by its communicators: ranks that are threads prove each schedule once.
 
 use crate::comm::error::Refusal;
+use crate::comm::types::Types;
 use crate::select::{Candidate, Made};
 use crate::{Options, Outcome, RankOutcome, Source, compile_rank, prove};
 use coll_check::program::Properties;
@@ -52,32 +53,36 @@ struct Name {
     candidate: String,
     ranks: u32,
     root: u32,
+    types: Types,
 }
 
 static KEPT: Mutex<Option<HashMap<Name, Stored>>> = Mutex::new(None);
 
-/// The plan of a library schedule; `made` is that plan, if there is one already.
+/// The plan of a library schedule; `made` is that plan, if there is one already that says nothing of types.
 pub(crate) fn library(
     candidate: &Candidate,
     ranks: u32,
     root: u32,
     rank: u32,
+    types: Types,
     made: Option<Made>,
 ) -> Result<Stored, NoPlan> {
+    let Types { accumulate, wire } = types;
+    let options = Options { accumulate, wire, ..Options::default() };
     let instance = Instance { ranks, root, params: candidate.params.clone() };
     if ranks > WHOLE_RANKS_MAX {
         let source = candidate.source();
-        return one_rank(&source, candidate.index(&source), &instance, rank);
+        return one_rank(&source, candidate.index(&source), &instance, rank, &options);
     }
-    let name = Name { candidate: candidate.to_string(), ranks, root };
+    let name = Name { candidate: candidate.to_string(), ranks, root, types };
     if let Some(stored) = kept().as_ref().and_then(|kept| kept.get(&name)) {
         return Ok(stored.clone());
     }
-    let stored = match made {
+    let stored = match made.filter(|_| types.is_nothing()) {
         Some(made) => stored(&made.properties, made.plan),
         None => {
             let source = candidate.source();
-            proved(&source, candidate.index(&source), &instance)?
+            proved(&source, candidate.index(&source), &instance, &options)?
         }
     };
     let mut kept = kept();
@@ -94,8 +99,13 @@ fn kept() -> MutexGuard<'static, Option<HashMap<Name, Stored>>> {
 }
 
 /// Proves a schedule and its plan.
-pub(crate) fn proved(source: &Source, schedule: usize, instance: &Instance) -> Result<Stored, NoPlan> {
-    match prove(source, schedule, instance, &Options::default()) {
+pub(crate) fn proved(
+    source: &Source,
+    schedule: usize,
+    instance: &Instance,
+    options: &Options,
+) -> Result<Stored, NoPlan> {
+    match prove(source, schedule, instance, options) {
         Outcome::DoesNotApply { reason, .. } => Err(NoPlan::DoesNotApply(reason)),
         Outcome::Wrong(diagnostics) => Err(wrong(&diagnostics)),
         Outcome::Right(proved) => Ok(stored(&proved.properties, Arc::new(proved.plan))),
@@ -118,12 +128,13 @@ pub(crate) fn one_rank(
     schedule: usize,
     instance: &Instance,
     rank: u32,
+    options: &Options,
 ) -> Result<Stored, NoPlan> {
     let small = (1..=SMALL_RANKS_MAX).rev().find_map(|ranks| {
         let small = Instance { ranks, root: instance.root % ranks, params: instance.params.clone() };
-        proved(source, schedule, &small).ok()
+        proved(source, schedule, &small, options).ok()
     });
-    match compile_rank(source, schedule, instance, rank, &Options::default()) {
+    match compile_rank(source, schedule, instance, rank, options) {
         RankOutcome::DoesNotApply { reason, .. } => Err(NoPlan::DoesNotApply(reason)),
         RankOutcome::Wrong(diagnostics) => Err(wrong(&diagnostics)),
         RankOutcome::Right(planned) => Ok(Stored {

@@ -1,8 +1,10 @@
 //! What the environment says of a communicator that is to be opened.
 
+use crate::comm::types::Types;
 use crate::select::{Chooser, Forced};
+use coll_base::DType;
 use coll_cost::Tuning;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What was found.
 pub(super) struct Variables {
@@ -12,6 +14,9 @@ pub(super) struct Variables {
     pub(super) token: Option<String>,
     pub(super) checksums: Option<bool>,
     pub(super) deterministic: Option<bool>,
+    pub(super) types: Types,
+    /// What files of flight records begin with.
+    pub(super) record_to: Option<PathBuf>,
     /// What schedules are chosen by, if that is not as shipped.
     pub(super) chooser: Option<Chooser>,
 }
@@ -26,6 +31,8 @@ impl Variables {
             token: variable("COLLC_TOKEN"),
             checksums: switch(&variable, "COLLC_CHECKSUM")?,
             deterministic: switch(&variable, "COLLC_DETERMINISTIC")?,
+            types: types(&variable)?,
+            record_to: variable("COLLC_RECORD").map(PathBuf::from),
             chooser: chooser(&variable)?,
         })
     }
@@ -62,6 +69,23 @@ fn switch(variable: Lookup<'_>, name: &str) -> Result<Option<bool>, String> {
         Some(found) => Err(format!("the environment's {name} is `{found}`; 1 or 0 it can be")),
     }
 }
+
+fn types(variable: Lookup<'_>) -> Result<Types, String> {
+    let dtype = |name: &str| -> Result<Option<DType>, String> {
+        let Some(text) = variable(name) else { return Ok(None) };
+        let wrong = |what: String| format!("the environment's {name} is `{text}`: {what}");
+        let dtype = text.trim().parse::<DType>().map_err(wrong)?;
+        let types = match name {
+            ACCUMULATE => Types { accumulate: Some(dtype), wire: None },
+            _ => Types { accumulate: None, wire: Some(dtype) },
+        };
+        types.fault().map_or(Ok(Some(dtype)), |what| Err(wrong(what)))
+    };
+    Ok(Types { accumulate: dtype(ACCUMULATE)?, wire: dtype(WIRE)? })
+}
+
+const ACCUMULATE: &str = "COLLC_ACCUMULATE";
+const WIRE: &str = "COLLC_WIRE";
 
 fn chooser(variable: Lookup<'_>) -> Result<Option<Chooser>, String> {
     let (file, forced) = (variable("COLLC_TUNE"), variable("COLLC_SCHEDULE"));
@@ -109,6 +133,9 @@ mod tests {
         assert_eq!(read("COLLC_DETERMINISTIC", "1").deterministic, Some(true));
         assert_eq!(read("COLLC_CHECKSUM", "0").checksums, Some(false));
         assert_eq!(read("COLLC_CHECKSUM", "").checksums, None);
+        assert_eq!(read("COLLC_RECORD", "/tmp/record").record_to, Some(PathBuf::from("/tmp/record")));
+        assert_eq!(read("COLLC_ACCUMULATE", "f32").types.accumulate, Some(DType::F32));
+        assert_eq!(read("COLLC_WIRE", "bf16").types, Types { accumulate: None, wire: Some(DType::Bf16) });
         let forced = read("COLLC_SCHEDULE", "allreduce.ring").chooser.expect("it insists");
         assert_ne!(forced.fingerprint(), Chooser::new(Tuning::shipped()).fingerprint());
     }
@@ -123,6 +150,9 @@ mod tests {
         assert!(wrong(also("COLLC_DETERMINISTIC", "perhaps")).contains("`perhaps`"));
         assert!(wrong(also("COLLC_CHECKSUM", "2")).contains("`2`"));
         assert!(wrong(also("COLLC_SCHEDULE", "allreduce.rings")).contains("rings"));
+        assert!(wrong(also("COLLC_ACCUMULATE", "f64")).contains("`f64`: nothing can be accumulated"));
+        assert!(wrong(also("COLLC_WIRE", "i32")).contains("`i32`: nothing can travel"));
+        assert!(wrong(also("COLLC_WIRE", "float")).contains("`float`"));
         assert!(wrong(also("COLLC_TUNE", "/nowhere/to/be.found")).contains("/nowhere/to/be.found"));
     }
 }

@@ -7,7 +7,7 @@
 mod mixed;
 
 use coll_cost::Layout;
-use coll_exec::{Fault, Field, FrameFault, Interest, Link, Loan, RunOptions, Transport};
+use coll_exec::{Fault, Field, FrameFault, Interest, Link, Loan, RunOptions, Sight, Transport};
 use coll_shm::ShmTransport;
 use coll_tcp::{
     Aborter, Call, ConnectError, JoinOptions, Rendezvous, StartError, TcpTransport, Token, Watch,
@@ -458,6 +458,16 @@ impl Transport for Wires {
     #[inline]
     fn lend(&mut self, link: Link, bytes: &[u8]) -> Option<Loan> {
         self.near(link)?.lend(link, bytes)
+    }
+
+    #[inline]
+    fn shows(&self, link: Link) -> Option<u64> {
+        self.shm.as_ref().filter(|_| self.is_near(link.peer))?.shows(link)
+    }
+
+    #[inline]
+    fn show(&mut self, link: Link, sight: Sight) -> Option<Loan> {
+        self.near(link)?.show(link, sight)
     }
 
     #[inline]

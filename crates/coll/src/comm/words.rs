@@ -3,6 +3,7 @@
 use crate::comm::Op;
 use crate::comm::request::{Counts, Request, What};
 use crate::comm::resolve::Resolved;
+use crate::comm::types::Types;
 use coll_tcp::Call;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -47,6 +48,10 @@ impl CallWords {
         }
         if key.what.has_root() {
             words.push(("root".to_string(), key.root.to_string()));
+        }
+        let Types { accumulate, wire } = key.types;
+        for (field, dtype) in [("accumulated in", accumulate), ("travel as", wire)] {
+            words.extend(dtype.map(|dtype| (field.to_string(), dtype.name().to_string())));
         }
         words.push(("schedule".to_string(), schedule.to_string()));
         words.push(("plan".to_string(), short(plan)));

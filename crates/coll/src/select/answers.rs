@@ -1,18 +1,23 @@
-//! What is taken for the calls that are made most, by the constants that are shipped: found out beforehand, so that a
-//! first call compiles and proves the one schedule that it runs.
+//! What is taken for the calls that are made most: found out beforehand, so that a first call compiles and proves the one
+//! schedule that it runs.
 //!
-//! There are answers for rank counts of [`ranks`] on one machine that has a core for each rank or one of [`CORES`], for every
-//! size up to [`SIZE_MAX_BYTES`]; for blocks of any lengths; and for calls whose bits must not depend on sizes. They are what comparing all candidates
-//! finds, and are used only with the very constants and schedules that they were made with: whoever has measured a machine
-//! of his own gets its own answers, and waits for them once. `UPDATE_ANSWERS=1 cargo test --release -p coll --lib answers` makes them
-//! anew; a test demands it.
+//! Some are shipped, by the constants that are shipped: see `shipped`. `collc tune` makes others, by the constants that it has
+//! measured, and writes them beside these ([`with_answers`]). They are what comparing all candidates finds, and
+//! are used only with the very constants and schedules that they were made with. `make` makes both.
 //!
-//! The file, `answers.bin`, is the library's [hash](library::HASH), the [fingerprint](Tuning::fingerprint) of the shipped
-//! constants, then a section for each operation behind its length: in it a block for each rank count, behind its length. A
-//! block has, where the operation reduces, two numbers for calls whose bits must not depend on sizes, with operators that
-//! commute and that do not: the candidate's place, counted from 1, or 0. Then a row for each kind of call (`Kind::row`): the
-//! number of its runs and, for each, the candidate's place, and how many intervals of sizes it has unless it is the last. No
-//! runs say that the row is as the one before. Numbers are LEB128.
+//! A file is the library's [hash](library::HASH), the [fingerprint](Tuning::fingerprint) of the constants, then what does not
+//! depend on the constants given: for each operation a block, with, where it reduces, two numbers for each rank count of
+//! [`ranks`], for calls whose bits must not depend on sizes, with operators that commute and that do not: the candidate's
+//! place, counted from 1, or 0. All are empty where none are told. Then the number of groups. Each is its head (ranks on a machine
+//! and cores, both counted from 1, or 0; lists of transports, reductions and rank counts, behind their lengths), then a
+//! section for each operation behind its length; in it a block for each of the rank counts, behind its length, with
+//! a row for each kind of call (`Group::row`): the number of its runs and, for each, the candidate's place, and how many
+//! intervals of sizes it has unless it is the last. No runs say that the row is as the one before. Numbers are LEB128.
+
+mod make;
+mod shipped;
+
+pub use make::with_answers;
 
 use super::operations::OPERATIONS;
 use super::packed::{block, number};
@@ -20,64 +25,214 @@ use super::question::{Question, REDUCING};
 use super::table::{interval, least};
 use crate::library;
 use coll_base::DType;
-use coll_cost::{Constants, Tuning};
-use std::sync::OnceLock;
-
-/// Core counts of machines where ranks share cores.
-const CORES: [u32; 3] = [2, 4, 8];
+use coll_cost::{Constants, Layout, Tuning};
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// Larger buffers take so long that nobody waits for a choice.
 const SIZE_MAX_BYTES: u64 = 64 << 20;
 
-const TRANSPORTS: [&str; 2] = ["tcp", "shm"];
-
-/// Element types that reductions take another time for.
-const REDUCED: [DType; 2] = [DType::F32, DType::Bf16];
-
-static FILE: &[u8] = include_bytes!("answers.bin");
-
 /// Operations that have a variant for blocks of any lengths, which all ranks know.
 const UNEQUAL: [&str; 2] = ["allgather", "reduce_scatter"];
 
-/// Rank counts with answers. For the others first calls look for themselves, lest the file take long to make.
+/// Rank counts with answers, unless it is said for which. For the others first calls look for themselves, lest making answers
+/// take long.
+pub const ANSWERED_RANKS: [u32; 19] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32, 48, 64];
+
 fn ranks() -> impl Iterator<Item = u32> {
-    (2..=16).chain([24, 32, 48, 64])
+    ANSWERED_RANKS.into_iter()
 }
 
-/// Core counts that make a difference to so many ranks: those that they share, and a core for each.
-fn cores(ranks: u32) -> impl Iterator<Item = u32> {
-    CORES.into_iter().filter(move |&cores| cores < ranks).chain([ranks])
+/// Where ranks are, for the answers of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Ranks on each machine; none if all are on one.
+    pub ranks_per_host: Option<u32>,
+    /// Cores of each machine; none if there is one for each rank.
+    pub cores: Option<u32>,
 }
 
-/// Those of [`REDUCED`] that make a difference to an operation.
-fn reduced(operation: &str) -> &'static [DType] {
-    if REDUCING.contains(&operation) { &REDUCED } else { &REDUCED[..1] }
-}
-
-/// The place of the candidate that is cheapest at a size in bytes, if it is known beforehand.
-pub(super) fn cheapest(question: &Question, constants: &Constants, bytes: u64) -> Option<u32> {
-    let answers = answers()?;
-    if answers.constants.of(question.transport) != Some(constants) {
-        return None;
+impl Place {
+    fn layout(self, ranks: u32) -> Layout {
+        let ranks_per_host = self.ranks_per_host.unwrap_or(u32::MAX);
+        let cores = self.cores.unwrap_or(ranks.min(ranks_per_host));
+        Layout { ranks_per_host, cores: cores.max(1) }
     }
-    let work = question.work(bytes);
-    let at = interval(work.bytes);
-    if work.bytes > SIZE_MAX_BYTES || least(at) != work.bytes {
-        return None;
+
+    /// Whether so many ranks are where a layout says. More cores than ranks are as good as one for each.
+    fn is(self, layout: Layout, ranks: u32) -> bool {
+        let told = |layout: Layout| {
+            let on_host = layout.ranks_on_host(ranks);
+            (layout.hosts(ranks), on_host, layout.cores.min(on_host))
+        };
+        told(self.layout(ranks)) == told(layout)
     }
-    let row = Kind::of(question, constants)?.row(question);
-    let mut block = answers.block(question)?;
-    steadiest_of(question.operation, &mut block)?;
-    let mut runs: &[u8] = block;
-    for _ in 0..=row {
-        let from = block;
-        let count = number(&mut block)?;
-        if count > 0 {
-            runs = from;
+
+    /// Whether it is a place for so many ranks: machines are full, and there are several if it says so.
+    fn serves(self, ranks: u32) -> bool {
+        self.ranks_per_host.is_none_or(|each| each > 0 && ranks > each && ranks.is_multiple_of(each))
+    }
+}
+
+/// What a reduction is, as far as time and what can serve go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reduction {
+    /// A built-in operator, on elements that take as long as these.
+    Builtin(DType),
+    /// A user's operator, that commutes.
+    Users,
+    /// A user's operator whose operands must stay in rank order. The root, where there is one, is rank 0.
+    UsersInOrder,
+}
+
+/// All of them, by their number in files.
+const REDUCTIONS: [Reduction; 8] = [
+    Reduction::Builtin(DType::F32),
+    Reduction::Builtin(DType::Bf16),
+    Reduction::Users,
+    Reduction::UsersInOrder,
+    Reduction::Builtin(DType::F16),
+    Reduction::Builtin(DType::F64),
+    Reduction::Builtin(DType::I32),
+    Reduction::Builtin(DType::I64),
+];
+
+impl Reduction {
+    fn is(self, question: &Question, constants: &Constants, dtype: DType) -> bool {
+        let Question { user_operator, commutative, root, .. } = *question;
+        match self {
+            Reduction::Builtin(alike) => {
+                let takes = |dtype| constants.reduction(dtype, false);
+                !user_operator && commutative && takes(alike) == takes(dtype)
+            }
+            Reduction::Users => user_operator && commutative,
+            Reduction::UsersInOrder => user_operator && !commutative && root == 0,
         }
-        (0..count.saturating_mul(2).saturating_sub(1)).try_for_each(|_| number(&mut block).map(drop))?;
     }
-    run_at(runs, at as u64)
+}
+
+/// Answers for ranks at one place.
+#[derive(Debug)]
+struct Group {
+    place: Place,
+    transports: Vec<String>,
+    reductions: Vec<Reduction>,
+    ranks: Vec<u32>,
+    /// Where each operation's section lies in the file.
+    sections: Vec<Range<usize>>,
+}
+
+impl Group {
+    /// The kinds of reductions that make a difference to an operation.
+    fn reductions(&self, operation: &str) -> &[Reduction] {
+        let all = &self.reductions[..];
+        if REDUCING.contains(&operation) { all } else { &all[..all.len().min(1)] }
+    }
+
+    /// The place of a call's row in the block of its rank count, if there are answers for its kind. Rows are in the order of
+    /// equal and unequal blocks, then of reductions, then of transports.
+    fn row(&self, question: &Question, constants: &Constants) -> Option<usize> {
+        let Question { operation, ranks, layout, unequal_blocks, .. } = *question;
+        let is_here = self.place.is(layout, ranks) && self.ranks.contains(&ranks);
+        if !is_here || (unequal_blocks && !UNEQUAL.contains(&operation)) {
+            return None;
+        }
+        let dtype = question.work(0).dtype;
+        let reductions = self.reductions(operation);
+        let reduction = match REDUCING.contains(&operation) {
+            true => reductions.iter().position(|known| known.is(question, constants, dtype))?,
+            false => 0,
+        };
+        let transport = self.transports.iter().position(|known| known == question.transport)?;
+        let kind = usize::from(unequal_blocks) * reductions.len() + reduction;
+        Some(kind * self.transports.len() + transport)
+    }
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    file: Cow<'static, [u8]>,
+    constants: Tuning,
+    /// For each operation, where the candidates lie that serve all sizes.
+    steady: Vec<Range<usize>>,
+    groups: Vec<Group>,
+}
+
+impl Answers {
+    /// A file's answers, if it is whole, and of this library and these constants.
+    pub(crate) fn read(file: Cow<'static, [u8]>, constants: &Tuning) -> Option<Answers> {
+        let (hash, rest) = file.split_first_chunk::<8>()?;
+        let (fingerprint, mut rest) = rest.split_first_chunk::<8>()?;
+        if u64::from_le_bytes(*hash) != library::HASH
+            || u64::from_le_bytes(*fingerprint) != constants.fingerprint()
+        {
+            return None;
+        }
+        let steady = sections(&mut rest, file.len())?;
+        let groups = number(&mut rest)?;
+        let groups = (0..groups).map(|_| group(&mut rest, file.len())).collect::<Option<Vec<_>>>()?;
+        rest.is_empty().then_some(())?;
+        Some(Answers { constants: constants.clone(), steady, groups, file })
+    }
+
+    /// The place of the candidate that is cheapest at a size in bytes, if it is known.
+    pub(crate) fn cheapest(&self, question: &Question, constants: &Constants, bytes: u64) -> Option<u32> {
+        if question.own_blocks_only
+            || question.deterministic
+            || self.constants.of(question.transport) != Some(constants)
+        {
+            return None;
+        }
+        let work = question.work(bytes);
+        let at = interval(work.bytes);
+        if work.bytes > SIZE_MAX_BYTES || least(at) != work.bytes {
+            return None;
+        }
+        let (group, row) =
+            self.groups.iter().find_map(|group| Some((group, group.row(question, constants)?)))?;
+        let mut block = self.block(group, question)?;
+        let mut runs: &[u8] = block;
+        for _ in 0..=row {
+            let from = block;
+            let count = number(&mut block)?;
+            if count > 0 {
+                runs = from;
+            }
+            (0..count.saturating_mul(2).saturating_sub(1)).try_for_each(|_| number(&mut block).map(drop))?;
+        }
+        run_at(runs, at as u64)
+    }
+
+    /// What a group knows of an operation on so many ranks.
+    fn block(&self, group: &Group, question: &Question) -> Option<&[u8]> {
+        let at = group.ranks.iter().position(|&ranks| ranks == question.ranks)?;
+        let operation = OPERATIONS.iter().position(|&known| known == question.operation)?;
+        let mut section = &self.file[group.sections.get(operation)?.clone()];
+        (0..at).try_for_each(|_| block(&mut section).map(drop))?;
+        block(&mut section)
+    }
+
+    /// The place of the candidate that serves all sizes, if it is known. It depends on no constants but the shipped ones.
+    fn steadiest(&self, question: &Question) -> Option<u32> {
+        let at = ranks().position(|ranks| ranks == question.ranks)?;
+        let operation = OPERATIONS.iter().position(|&known| known == question.operation)?;
+        let mut told = &self.file[self.steady.get(operation)?.clone()];
+        (0..2 * at + usize::from(!question.commutative)).try_for_each(|_| number(&mut told).map(drop))?;
+        number(&mut told)?.checked_sub(1).map(|place| place as u32)
+    }
+}
+
+/// The place of the candidate that is cheapest at a size in bytes, if it is known beforehand: of the answers that came with
+/// the constants, or of the shipped ones.
+pub(super) fn cheapest(
+    own: Option<&Answers>,
+    question: &Question,
+    constants: &Constants,
+    bytes: u64,
+) -> Option<u32> {
+    let of = |answers: &Answers| answers.cheapest(question, constants, bytes);
+    own.and_then(of).or_else(|| shipped::answers().and_then(of))
 }
 
 /// The place of the candidate that serves all sizes, if it is known beforehand.
@@ -87,102 +242,34 @@ pub(super) fn steadiest(question: &Question) -> Option<u32> {
     if !usual_blocks || question.own_blocks_only || (!question.commutative && question.root != 0) {
         return None;
     }
-    let mut block = answers()?.block(question)?;
-    let steadiest = steadiest_of(question.operation, &mut block)?;
-    steadiest[usize::from(!question.commutative)]
+    shipped::answers()?.steadiest(question)
 }
 
-/// All that an answer depends on besides operation, ranks and size.
-struct Kind {
-    /// Which of [`REDUCED`], as far as time goes.
-    reduced: usize,
-    /// Blocks may be of any lengths.
-    unequal: bool,
-    /// Which of [`cores`].
-    cores: usize,
-    /// Which of [`TRANSPORTS`].
-    transport: usize,
+/// Where the sections of all operations lie in a file of so many bytes, of which `rest` is left.
+fn sections(rest: &mut &[u8], file_bytes: usize) -> Option<Vec<Range<usize>>> {
+    let section = |_| {
+        let section = block(rest)?;
+        let end = file_bytes - rest.len();
+        Some(end - section.len()..end)
+    };
+    OPERATIONS.iter().map(section).collect()
 }
 
-impl Kind {
-    /// The kind of a call, if there are answers for its kind.
-    fn of(question: &Question, constants: &Constants) -> Option<Kind> {
-        let Question { operation, ranks, layout, .. } = *question;
-        let unequal = question.unequal_blocks;
-        let usual_blocks = !question.own_blocks_only && (!unequal || UNEQUAL.contains(&operation));
-        if !usual_blocks || !question.commutative || question.deterministic || layout.hosts(ranks) > 1 {
-            return None;
-        }
-        let work = question.work(0);
-        let rate = constants.reduction(work.dtype, work.user_operator);
-        let is_alike = |&dtype: &DType| constants.reduction(dtype, false) == rate;
-        let reduced = match REDUCING.contains(&operation) {
-            true => REDUCED.iter().position(is_alike)?,
-            false => 0,
-        };
-        let cores = cores(ranks).position(|cores| cores == layout.cores.min(ranks))?;
-        let transport = TRANSPORTS.iter().position(|&known| known == question.transport)?;
-        Some(Kind { reduced, unequal, cores, transport })
-    }
-
-    /// Its row's place in the block of the rank count.
-    fn row(&self, question: &Question) -> usize {
-        let first = usize::from(self.unequal) * reduced(question.operation).len() + self.reduced;
-        (first * cores(question.ranks).count() + self.cores) * TRANSPORTS.len() + self.transport
-    }
-}
-
-/// What the file holds.
-struct Answers {
-    constants: Tuning,
-    sections: Vec<&'static [u8]>,
-}
-
-/// The answers, if they are of this library and of the constants that are shipped with it.
-fn answers() -> Option<&'static Answers> {
-    static READ: OnceLock<Option<Answers>> = OnceLock::new();
-    let answers = READ.get_or_init(|| {
-        let answers = read(FILE, Tuning::shipped());
-        if answers.is_none() {
-            log::debug!(
-                "the shipped answers are of other schedules or constants; first calls look for themselves"
-            );
-        }
-        answers
-    });
-    answers.as_ref()
-}
-
-fn read(file: &'static [u8], constants: Tuning) -> Option<Answers> {
-    let (hash, rest) = file.split_first_chunk::<8>()?;
-    let (fingerprint, mut rest) = rest.split_first_chunk::<8>()?;
-    if u64::from_le_bytes(*hash) != library::HASH
-        || u64::from_le_bytes(*fingerprint) != constants.fingerprint()
-    {
-        return None;
-    }
-    let sections = OPERATIONS.iter().map(|_| block(&mut rest)).collect::<Option<_>>()?;
-    Some(Answers { constants, sections })
-}
-
-impl Answers {
-    /// What is known of an operation on so many ranks.
-    fn block(&self, question: &Question) -> Option<&'static [u8]> {
-        let at = ranks().position(|ranks| ranks == question.ranks)?;
-        let operation = OPERATIONS.iter().position(|&known| known == question.operation)?;
-        let mut section = *self.sections.get(operation)?;
-        (0..at).try_for_each(|_| block(&mut section).map(drop))?;
-        block(&mut section)
-    }
-}
-
-/// Takes the candidates that serve all sizes off a block: for operators that commute, and for others.
-fn steadiest_of(operation: &str, block: &mut &[u8]) -> Option<[Option<u32>; 2]> {
-    if !REDUCING.contains(&operation) {
-        return Some([None; 2]);
-    }
-    let mut one = || number(block).map(|place| place.checked_sub(1).map(|place| place as u32));
-    Some([one()?, one()?])
+/// A group is read in place: its sections lie in the file.
+fn group(rest: &mut &[u8], file_bytes: usize) -> Option<Group> {
+    let narrow = |number: u64| u32::try_from(number).ok();
+    let optional = |number: u64| Some(narrow(number)?.checked_sub(1));
+    let place = Place { ranks_per_host: optional(number(rest)?)?, cores: optional(number(rest)?)? };
+    let name = |rest: &mut &[u8]| Some(std::str::from_utf8(block(rest)?).ok()?.to_string());
+    let transports = number(rest)?;
+    let transports = (0..transports).map(|_| name(rest)).collect::<Option<Vec<_>>>()?;
+    let reductions = number(rest)?;
+    let reduction = |rest: &mut &[u8]| REDUCTIONS.get(usize::try_from(number(rest)?).ok()?).copied();
+    let reductions = (0..reductions).map(|_| reduction(rest)).collect::<Option<Vec<_>>>()?;
+    let ranks = number(rest)?;
+    let ranks = (0..ranks).map(|_| narrow(number(rest)?)).collect::<Option<Vec<_>>>()?;
+    let sections = sections(rest, file_bytes)?;
+    Some(Group { place, transports, reductions, ranks, sections })
 }
 
 /// The candidate of the run that an interval is in.

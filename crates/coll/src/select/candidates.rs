@@ -40,8 +40,13 @@ impl Candidate {
 
     /// Compiles and proves it.
     pub fn prove(&self, ranks: u32, root: u32) -> Outcome {
+        self.prove_with(ranks, root, &Options::default())
+    }
+
+    /// The same, with options for the compiler.
+    pub fn prove_with(&self, ranks: u32, root: u32, options: &Options) -> Outcome {
         let source = self.source();
-        prove(&source, self.index(&source), &self.instance(ranks, root), &Options::default())
+        prove(&source, self.index(&source), &self.instance(ranks, root), options)
     }
 
     /// Ranks in a node, if that is set.

@@ -1,5 +1,6 @@
 //! Chooses, and says why.
 
+use super::answers::Answers;
 use super::candidates::Candidate;
 use super::family::Family;
 use super::forced::Forced;
@@ -17,6 +18,8 @@ pub struct Chooser {
     tuning: Tuning,
     forced: Forced,
     looks: Looks,
+    /// What came with the constants.
+    answers: Option<Arc<Answers>>,
     families: Mutex<BTreeMap<FamilyKey, Arc<Family>>>,
     tables: Mutex<BTreeMap<TableKey, Arc<Table>>>,
 }
@@ -112,9 +115,18 @@ pub enum ChooseError {
 }
 
 impl Chooser {
-    /// Chooses by these constants.
+    /// Chooses by these constants. Answers that come with them are used if they are of this library and of these very
+    /// constants.
     pub fn new(tuning: Tuning) -> Chooser {
+        let answers = tuning.answers().and_then(|file| Answers::read(file.to_vec().into(), &tuning));
+        if tuning.answers().is_some() && answers.is_none() {
+            log::warn!(
+                "the answers beside the constants are of other constants or another release: first calls look for \
+                 themselves; `collc tune` makes them anew"
+            );
+        }
         Chooser {
+            answers: answers.map(Arc::new),
             tuning,
             forced: Forced::default(),
             looks: Looks::AsNeeded,
@@ -254,8 +266,14 @@ impl Chooser {
             None => family.members.iter().map(|_| None).collect(),
             Some(forced) => insist(forced, &family, question)?,
         };
-        let table =
-            Table::new(Arc::clone(&family), excluded, constants.clone(), question.clone(), self.looks);
+        let table = Table::new(
+            Arc::clone(&family),
+            excluded,
+            constants.clone(),
+            question.clone(),
+            self.looks,
+            self.answers.clone(),
+        );
         table.ok_or_else(|| {
             let reasons = family.members.iter().enumerate().filter_map(|(at, member)| {
                 let reason = question.bar(&family, at);

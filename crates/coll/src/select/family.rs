@@ -17,6 +17,7 @@ const NODES_RANKS_MAX: u32 = 128;
 
 /// The candidates of one operation, in the order of their names.
 pub(crate) struct Family {
+    operation: &'static str,
     pub(crate) members: Vec<Member>,
     pub(crate) ranks: u32,
     root: u32,
@@ -58,7 +59,12 @@ impl Family {
             Member { candidate, fact, runs: OnceLock::new() }
         };
         let members = candidates(operation, ranks, layout).into_iter().map(member).collect();
-        Family { members, ranks, root, layout }
+        Family { operation, members, ranks, root, layout }
+    }
+
+    /// Whose candidates they are.
+    pub(crate) fn operation(&self) -> &'static str {
+        self.operation
     }
 
     /// Takes one more candidate in.

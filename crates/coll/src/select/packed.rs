@@ -22,13 +22,11 @@ pub(super) fn number(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-#[cfg(test)]
 pub(super) fn put_block(bytes: &mut Vec<u8>, block: &[u8]) {
     put(bytes, block.len() as u64);
     bytes.extend(block);
 }
 
-#[cfg(test)]
 pub(super) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);

@@ -3,13 +3,13 @@
 //! Sizes fall into intervals, two for each doubling: `2^k..1.5·2^k` and `1.5·2^k..2^(k+1)`. An interval is judged at its
 //! least size, once, when it is first asked for; after that an answer is two shifts and a load.
 //!
-//! Where the answer is shipped, its candidate is the only one to be compiled. To judge an interval else, candidates are looked
+//! Where the answer is known beforehand, its candidate is the only one to be compiled. To judge an interval else, candidates are looked
 //! at in the order of what each takes at least, and compiled until the best is no worse than what the next takes at least.
 //! That gives what comparing all of them would, and compiles a few; the one of the next smaller sizes comes first, as it has
 //! been compiled, and soon tells what is slower. The best is proved; if its proof fails it is dropped, which is a fault of
 //! the library and not of the caller, and the next is taken.
 
-use super::answers;
+use super::answers::{self, Answers};
 use super::family::{Family, Runs};
 use super::question::Question;
 use coll_cost::Constants;
@@ -25,6 +25,8 @@ pub struct Table {
     constants: Constants,
     question: Question,
     looks: Looks,
+    /// Answers that came with the constants.
+    answers: Option<Arc<Answers>>,
     taken: Box<[OnceLock<u32>]>,
     /// The one for all sizes, where bits must not depend on them.
     fixed: OnceLock<u32>,
@@ -33,10 +35,9 @@ pub struct Table {
 /// How many candidates are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Looks {
-    /// The one that is known to be best, where that is shipped, and else those that may turn out best.
+    /// The one that is known to be best, where one is, and else those that may turn out best.
     AsNeeded,
-    /// Those that may turn out best, whatever is shipped.
-    #[cfg(test)]
+    /// Those that may turn out best, whatever is known.
     Unanswered,
     /// All, each compiled and proved.
     AtAll,
@@ -56,11 +57,12 @@ impl Table {
         constants: Constants,
         question: Question,
         looks: Looks,
+        answers: Option<Arc<Answers>>,
     ) -> Option<Table> {
         let taken = (0..INTERVALS).map(|_| OnceLock::new()).collect();
         let bars = excluded.iter().map(|_| OnceLock::new()).collect();
         let fixed = OnceLock::new();
-        let table = Table { family, excluded, bars, constants, question, looks, taken, fixed };
+        let table = Table { family, excluded, bars, constants, question, looks, answers, taken, fixed };
         table.find(table.question.bytes).map(|_| table)
     }
 
@@ -82,7 +84,8 @@ impl Table {
             }
             false => (&self.taken[interval(bytes)], &|| {
                 let bytes = least(interval(bytes));
-                let known = answers::cheapest(&self.question, &self.constants, bytes);
+                let known =
+                    answers::cheapest(self.answers.as_deref(), &self.question, &self.constants, bytes);
                 self.known(known).or_else(|| self.cheapest(bytes))
             }),
         };
@@ -240,7 +243,8 @@ mod tests {
             let family = Arc::new(Family::new("allreduce", 4, 0, question.layout));
             refuted.iter().for_each(|&at| family.refute(at));
             let excluded = family.members.iter().map(|_| None).collect();
-            let table = Table::new(family, excluded, constants.clone(), question.clone(), Looks::AsNeeded);
+            let table =
+                Table::new(family, excluded, constants.clone(), question.clone(), Looks::AsNeeded, None);
             let table = table.expect("others serve");
             let taken = table.index(question.bytes);
             assert!(!refuted.contains(&taken), "{taken} after {refuted:?}");

@@ -3,7 +3,7 @@
 
 use crate::trial::Inputs;
 use coll_base::{DType, RedOp};
-use coll_contract::{Contract, Leaf, Value};
+use coll_contract::{Contract, Ensure, Leaf, Value};
 use coll_kernel::Reducer;
 use coll_kernel::oracle::{self, Expected, Scalar};
 
@@ -50,7 +50,7 @@ impl Verdict {
 impl Judge<'_> {
     /// Judges the ensured blocks of `rank`: `outputs` holds, for each buffer, their bytes in block order.
     pub fn verdict(&self, rank: u32, outputs: &[&[u8]]) -> Verdict {
-        let mut verdict = Verdict::default();
+        let mut verdict = Verdict { digests: self.digests(rank, outputs), ..Verdict::default() };
         let mut offsets = vec![0usize; outputs.len()];
         for ensure in self.contract.ensures_of(rank) {
             let class = self.contract.class(rank, ensure.buffer, ensure.block);
@@ -67,9 +67,21 @@ impl Judge<'_> {
             self.block(value, count, bytes, &mut verdict, &|index, found, due| {
                 format!("rank {rank}: element {index} of {} is {found}, and should be {due}", name())
             });
-            verdict.digests.push((key(value), digest(0, bytes)));
         }
         verdict
+    }
+
+    /// What [`Verdict::digests`] says of outputs, without judging them.
+    pub fn digests(&self, rank: u32, outputs: &[&[u8]]) -> Vec<(u64, u64)> {
+        let mut rest = outputs.to_vec();
+        let one = |ensure: &Ensure| {
+            let class = self.contract.class(rank, ensure.buffer, ensure.block);
+            let size = (self.counts[class as usize] * self.inputs.dtype.size_bytes()) as usize;
+            let (bytes, after) = rest[ensure.buffer as usize].split_at(size);
+            rest[ensure.buffer as usize] = after;
+            (key(&self.contract.values[ensure.value as usize]), digest(0, bytes))
+        };
+        self.contract.ensures_of(rank).iter().map(one).collect()
     }
 
     fn block(

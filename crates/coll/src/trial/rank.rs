@@ -322,7 +322,8 @@ impl Trial<'_> {
                 times_us.push(elapsed.as_secs_f64() * 1e6);
             }
             if iteration == 0 || iteration + 1 == total {
-                verdict.take(self.judge(&memory));
+                let judged = (iteration > 0).then_some(&verdict);
+                verdict.take(self.judge(&memory, judged));
             }
             hear(Milestone::Iterations(iteration + 1));
         }
@@ -380,7 +381,9 @@ impl Trial<'_> {
         Inputs { seed: self.settings.seed, dtype: self.settings.dtype, near_one }
     }
 
-    fn judge(&self, memory: &RunMemory<'_>) -> Verdict {
+    /// Judges what lies in memory, from inputs that are always the same: what has the bits of what was judged before, where
+    /// nothing was wrong, is judged as that was.
+    fn judge(&self, memory: &RunMemory<'_>, before: Option<&Verdict>) -> Verdict {
         let judge = Judge {
             contract: &self.plan.contract,
             counts: &self.settings.counts,
@@ -390,7 +393,14 @@ impl Trial<'_> {
             wire: travels_as(self.plan, self.settings.dtype, &self.reference),
         };
         let outputs = memory.outputs();
-        judge.verdict(self.settings.rank, &outputs.iter().map(|output| &output[..]).collect::<Vec<_>>())
+        let outputs: Vec<&[u8]> = outputs.iter().map(|output| &output[..]).collect();
+        if let Some(before) = before.filter(|before| before.wrong == 0) {
+            let digests = judge.digests(self.settings.rank, &outputs);
+            if digests == before.digests {
+                return Verdict { digests, ..Verdict::default() };
+            }
+        }
+        judge.verdict(self.settings.rank, &outputs)
     }
 }
 

@@ -84,6 +84,12 @@ pub(crate) struct BenchArgs {
     /// Take schedules whose bits depend on the number of ranks alone, for all sizes [env: COLLC_DETERMINISTIC]
     #[arg(long)]
     pub(crate) deterministic: bool,
+    /// The type that narrow floats are reduced in, and rounded once at the end: `f32` [env: COLLC_ACCUMULATE]
+    #[arg(long, value_name = "TYPE", value_parser = super::accumulate)]
+    pub(crate) accumulate: Option<DType>,
+    /// The type that wider floats travel as, such as `bf16`. Results are right up to its rounding [env: COLLC_WIRE]
+    #[arg(long, value_name = "TYPE", value_parser = super::wire)]
+    pub(crate) wire: Option<DType>,
     /// What runs the operations
     #[arg(long, value_enum, default_value = "communicator")]
     pub(crate) through: Through,

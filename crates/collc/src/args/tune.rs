@@ -17,6 +17,16 @@ pub(crate) struct TuneArgs {
     /// Where to write; what the file has of other transports is kept
     #[arg(short, long, value_name = "FILE", default_value = "collc-tune.json")]
     pub(crate) output: PathBuf,
+    /// Rank counts for which it is worked out, and written too, what common calls take by the new constants, so that a first
+    /// call compiles one schedule instead of several [default: 2..=16, 24, 32, 48 and 64]
+    #[arg(long, value_name = "COUNTS", allow_hyphen_values = true)]
+    pub(crate) answers: Option<RankCounts>,
+    /// Work nothing out: first calls look for themselves
+    #[arg(long, conflicts_with_all = ["answers", "ranks_per_host"])]
+    pub(crate) no_answers: bool,
+    /// Work it out for several machines as well, of so many ranks each, with commas between
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) ranks_per_host: Vec<u32>,
     /// Then run all operations with what the constants choose, and say how far predictions were off
     #[arg(long)]
     pub(crate) check: bool,

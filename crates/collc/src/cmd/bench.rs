@@ -206,11 +206,19 @@ fn settings(
             .help("unset COLLC_CHECKSUM, or leave out `--through plans`"));
     }
     let deterministic = choice::deterministic(args.deterministic)?;
+    let (accumulate, wire) = choice::types(args.accumulate, args.wire)?;
+    if let Some(wire) = wire.filter(|_| deterministic) {
+        let message =
+            format!("what travels as {wire} is rounded on its way, and bits depend on where that is");
+        return Err(Failure::unusable(message).help("leave out `--deterministic` or `--wire`"));
+    }
     let chooser = choice::chooser(args.constants.as_deref())?;
     for &operation in operations {
         let question = Question {
             root: args.root,
             dtype: args.dtype,
+            accumulate: accumulate.is_some(),
+            wire,
             deterministic,
             transport: args.transport.name(),
             layout: Layout::one_host(choice::cores()),
@@ -249,6 +257,8 @@ fn settings(
         time_limit_s: args.timeout,
         transport: args.transport.name().to_string(),
         deterministic,
+        accumulate,
+        wire,
         cores: choice::cores(),
         constants,
         forced,
@@ -313,26 +323,24 @@ fn sizes(args: &BenchArgs) -> Result<Vec<u64>, Failure> {
 /// Prints what is measured, as it comes.
 struct Printer<'a> {
     args: &'a BenchArgs,
-    world: u32,
+    settings: Settings,
     /// Of the operation at hand: in the table its header has been printed.
     operation: Option<String>,
     /// The out-of-place half of a row.
     pending: Option<Measured>,
     busbw: Vec<f64>,
     wrong: u64,
-    transport: String,
 }
 
 impl<'a> Printer<'a> {
     fn new(args: &'a BenchArgs, settings: &Settings) -> Printer<'a> {
         Printer {
             args,
-            world: settings.world,
+            settings: Settings { cells: Vec::new(), ..settings.clone() },
             operation: None,
             pending: None,
             busbw: Vec::new(),
             wrong: 0,
-            transport: settings.transport.clone(),
         }
     }
 
@@ -340,18 +348,12 @@ impl<'a> Printer<'a> {
         let (number, cell) = (measured.cell, &cells[measured.cell]);
         self.wrong += measured.bad.unwrap_or(0);
         if self.args.format == BenchFormat::Jsonl {
-            return crate::output::print(&lines::line(
-                self.args,
-                &self.transport,
-                self.world,
-                cell,
-                &measured,
-            ));
+            return crate::output::print(&lines::line(self.args, &self.settings, cell, &measured));
         }
         if self.operation.as_deref() != Some(&cell.operation) {
             self.close()?;
             self.operation = Some(cell.operation.clone());
-            let title = table::head(self.args, &cell.operation, self.world);
+            let title = table::head(self.args, &cell.operation, &self.settings);
             crate::output::print(&title)?;
         }
         self.busbw.push(table::bandwidths(&measured).1);

@@ -1,7 +1,9 @@
 //! What choices are made by: constants from a file, schedules that the environment insists on, the machine's cores.
 
+use crate::args;
 use crate::failure::Failure;
 use coll::select::{Chooser, Forced};
+use coll_base::DType;
 use coll_cost::Tuning;
 use std::env;
 use std::path::Path;
@@ -10,6 +12,10 @@ use std::path::Path;
 pub(crate) const SCHEDULE: &str = "COLLC_SCHEDULE";
 /// Whether bits are to depend on the number of ranks alone.
 const DETERMINISTIC: &str = "COLLC_DETERMINISTIC";
+/// What narrow floats are accumulated in.
+const ACCUMULATE: &str = "COLLC_ACCUMULATE";
+/// What wider floats travel as.
+const WIRE: &str = "COLLC_WIRE";
 /// The file of constants.
 const TUNE: &str = "COLLC_TUNE";
 
@@ -54,6 +60,26 @@ pub(crate) fn deterministic(option: bool) -> Result<bool, Failure> {
                 .help("`1` has bits depend on the number of ranks alone; `0`, or nothing, does not"))
         }
     }
+}
+
+/// What narrow floats are accumulated in, and what wider ones travel as: as the options say, or else the environment.
+pub(crate) fn types(
+    accumulate: Option<DType>,
+    wire: Option<DType>,
+) -> Result<(Option<DType>, Option<DType>), Failure> {
+    let from_environment = |name: &str, parse: fn(&str) -> Result<DType, String>| match env::var(name) {
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(error) => Err(Failure::unusable(format!("{name}: {error}"))),
+        Ok(text) if text.trim().is_empty() => Ok(None),
+        Ok(text) => parse(text.trim())
+            .map(Some)
+            .map_err(|what| Failure::unusable(format!("the environment's {name} is `{text}`: {what}"))),
+    };
+    let accumulate = match accumulate {
+        None => from_environment(ACCUMULATE, args::accumulate)?,
+        some => some,
+    };
+    Ok((accumulate, if wire.is_some() { wire } else { from_environment(WIRE, args::wire)? }))
 }
 
 /// Cores of this machine that this process may use.

@@ -1,8 +1,10 @@
 //! `collc tune`: measures the constants that schedules are chosen by.
 //!
 //! Copies and reductions are timed in this process. Then a few schedules, each of which stresses something else, are run
-//! by rank processes at several sizes, and the transport's constants are fitted to what they took.
+//! by rank processes at several sizes, and the transport's constants are fitted to what they took. What common calls take by
+//! these is worked out last, and written beside them, so that first calls need not.
 
+mod answers;
 mod check;
 
 use super::bench::{Cell, Measured, Pace, Settings, measure};
@@ -47,6 +49,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode, Failure> {
     if counts.is_empty() {
         return Err(Failure::unusable("no rank count has messages").help("give two ranks at least"));
     }
+    let answered = answers::ranks(args)?;
     let mut errors = Vec::new();
     for &transport in &args.transport {
         let constants = fitted(args, transport, &counts, cores)?;
@@ -58,6 +61,9 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode, Failure> {
     if args.check {
         let transports: Vec<&str> = args.transport.iter().map(|transport| transport.name()).collect();
         output::print(&check::verdict(&transports, &mut errors))?;
+    }
+    if !args.no_answers {
+        tuning = answers::with(args, &answered, tuning, cores);
     }
     output::write_file(&args.output, tuning.to_json().as_bytes())?;
     let shown = args.output.display();
@@ -85,7 +91,7 @@ fn fitted(
         probes.extend(measured(args, transport, ranks, cores, cells.collect())?);
     }
     let probed: Vec<Probe> = probes.iter().map(|(_, probe)| probe).map(copied).collect();
-    let constants = coll_cost::fit(&start, &probed);
+    let constants = coll_cost::fit(&start, &probed).rounded();
     output::print(&report(&constants, &probes))?;
     Ok(constants)
 }
@@ -187,6 +193,8 @@ fn settings(
         checksums: false,
         shared_memory: false,
         deterministic: false,
+        accumulate: None,
+        wire: None,
         plans: true,
         cores,
         constants: None,

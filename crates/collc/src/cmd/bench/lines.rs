@@ -1,7 +1,8 @@
 //! A line of JSON for a cell: the fields of `tests/peers`, and the schedule that was taken.
 
-use super::settings::{Cell, Measured};
+use super::settings::{Cell, Measured, Settings};
 use crate::args::{BenchArgs, BenchMemory};
+use coll_base::DType;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -34,16 +35,15 @@ struct Line<'a> {
     round: u32,
     schedule: &'a str,
     in_place: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accumulate: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wire: Option<&'static str>,
 }
 
 /// The line, with its end.
-pub(super) fn line(
-    args: &BenchArgs,
-    transport: &str,
-    world: u32,
-    cell: &Cell,
-    measured: &Measured,
-) -> String {
+pub(super) fn line(args: &BenchArgs, settings: &Settings, cell: &Cell, measured: &Measured) -> String {
+    let transport = &settings.transport;
     let GBps { algbw, busbw } = GBps::of(measured, measured.median_us);
     let suffix = if args.memory == BenchMemory::Alloc { "-alloc" } else { "" };
     let default = format!("collc-{transport}{suffix}");
@@ -54,7 +54,7 @@ pub(super) fn line(
         memory: args.memory.name(),
         version: env!("CARGO_PKG_VERSION"),
         op: cell.operation.replace('_', ""),
-        ranks: world,
+        ranks: settings.world,
         bytes: cell.bytes,
         actual_bytes: measured.actual_bytes,
         median_us: measured.median_us,
@@ -73,6 +73,8 @@ pub(super) fn line(
         round: args.round,
         schedule: &measured.schedule,
         in_place: cell.in_place,
+        accumulate: settings.accumulate.map(DType::name),
+        wire: settings.wire.map(DType::name),
     };
     serde_json::to_string(&line).expect("invariant: plain data") + "\n"
 }

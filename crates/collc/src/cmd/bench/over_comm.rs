@@ -42,6 +42,8 @@ impl OverComm {
             .chooser(Arc::new(settings.chooser()?))
             .checksums(settings.checksums)
             .deterministic(settings.deterministic)
+            .accumulate(settings.accumulate)
+            .wire(settings.wire)
             .build();
         Ok(OverComm::on(settings, comm.map_err(|error| Failure::wrong(error.to_string()))?))
     }
@@ -177,7 +179,7 @@ fn side<'c>(
     counts: &'c [u64],
 ) -> Option<Side<'c>> {
     let (contract, _) = contracts.get(&cell.operation)?;
-    let pattern = Pattern { dtype: settings.dtype, op: settings.op };
+    let pattern = Pattern::of(settings);
     Some(Side { pattern, contract, counts, rank: settings.rank, in_place: cell.in_place })
 }
 

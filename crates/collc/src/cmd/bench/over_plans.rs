@@ -7,9 +7,9 @@ use super::settings::{Cell, Settings};
 use super::subject::{Prepared, Subject, block_elements};
 use super::wire::Wire;
 use crate::failure::Failure;
-use coll::Outcome;
 use coll::select::{Candidate, Chooser, Question};
-use coll_base::Fraction;
+use coll::{Options, Outcome};
+use coll_base::{DType, Fraction};
 use coll_contract::{BufferRole, Contract};
 use coll_cost::Layout;
 use coll_exec::{Binding, Bound, BufferMemory, Placement, RunOptions};
@@ -52,7 +52,7 @@ struct Bind {
 impl Bind {
     fn side(&self, settings: &Settings, placement: Placement) -> Side<'_> {
         Side {
-            pattern: Pattern { dtype: settings.dtype, op: settings.op },
+            pattern: Pattern::of(settings),
             contract: &self.contract,
             counts: &self.counts,
             rank: settings.rank,
@@ -79,8 +79,8 @@ impl<W: Wire> OverPlans<W> {
         let (world, rank) = (settings.world, settings.rank);
         let wire = meet(chooser.fingerprint())?;
         let barrier = Candidate { operation: "barrier", schedule: "dissemination", params: Vec::new() };
-        let made = slice(&barrier, world, 0, rank)?;
-        let barrier = bind(&made.slice, rank, &[], settings.dtype.size_bytes(), None, &[])?;
+        let made = slice(&barrier, world, 0, rank, &Options::default())?;
+        let barrier = bind(&made.slice, rank, &[], settings.dtype, None, &[])?;
         Ok(OverPlans {
             settings: settings.clone(),
             chooser,
@@ -106,6 +106,8 @@ impl<W: Wire> OverPlans<W> {
         let question = Question {
             root: self.settings.root,
             dtype: self.settings.dtype,
+            accumulate: self.settings.accumulate.is_some(),
+            wire: self.settings.wire,
             deterministic: self.settings.deterministic,
             transport: W::NAME,
             layout: Layout::one_host(self.settings.cores),
@@ -118,11 +120,12 @@ impl<W: Wire> OverPlans<W> {
 
 impl<W: Wire> Subject for OverPlans<W> {
     fn prepare(&mut self, cell: &Cell) -> Result<Prepared, Failure> {
-        let Settings { world, rank, dtype, root, .. } = self.settings;
+        let Settings { world, rank, dtype, root, accumulate, wire, .. } = self.settings;
         let candidate = self.candidate(cell, cell.bytes)?;
         let key = candidate.to_string();
         if !self.plans.contains_key(&key) {
-            self.plans.insert(key.clone(), slice(&candidate, world, root, rank)?);
+            let options = Options { accumulate, wire, ..Options::default() };
+            self.plans.insert(key.clone(), slice(&candidate, world, root, rank, &options)?);
         }
         let Made { slice: plan, whole, bus_factor } = &self.plans[&key];
         let contract = plan.contract.clone();
@@ -135,7 +138,7 @@ impl<W: Wire> Subject for OverPlans<W> {
         let placements: Vec<Placement> = contract.buffers.iter().map(|b| placement(b.role)).collect();
         let reduces = reduces(&candidate);
         let reducer = reduces.then_some(&self.reducer);
-        let bound = bind(plan, rank, &counts, dtype.size_bytes(), reducer, &placements)?;
+        let bound = bind(plan, rank, &counts, dtype, reducer, &placements)?;
         let shared = self.settings.shared_memory;
         let none = || Memory { input: Pages::new(shared), output: Pages::new(shared) };
         self.memory.resize_with(self.memory.len().max(placements.len()), none);
@@ -210,8 +213,14 @@ impl<W: Wire> Subject for OverPlans<W> {
 }
 
 /// This rank's part of a proved plan, and the plan's bus factor: the least that the busiest rank must move.
-fn slice(candidate: &Candidate, world: u32, root: u32, rank: u32) -> Result<Made, Failure> {
-    let proved = match candidate.prove(world, root) {
+fn slice(
+    candidate: &Candidate,
+    world: u32,
+    root: u32,
+    rank: u32,
+    options: &Options,
+) -> Result<Made, Failure> {
+    let proved = match candidate.prove_with(world, root, options) {
         Outcome::Right(proved) => proved,
         Outcome::DoesNotApply { reason, .. } => {
             return Err(Failure::unusable(format!("{candidate} does not serve {world} ranks: {reason}")));
@@ -236,10 +245,11 @@ fn bind(
     plan: &Plan,
     rank: u32,
     counts: &[u64],
-    element_size_bytes: u64,
+    dtype: DType,
     reducer: Option<&Reducer>,
     placements: &[Placement],
 ) -> Result<Bound, Failure> {
+    let element_size_bytes = dtype.size_bytes();
     let binding = Binding { plan, rank, counts, element_size_bytes, reducer, placements };
-    Bound::new(binding).map_err(|error| Failure::unusable(error.to_string()))
+    Bound::typed(binding, dtype).map_err(|error| Failure::unusable(error.to_string()))
 }

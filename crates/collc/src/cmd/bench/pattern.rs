@@ -1,9 +1,11 @@
 //! Inputs and results of a benchmark: a pattern with a period of 13 elements, so that a result is known by its first 13
 //! elements, and what is found can be compared at the speed of memory.
 
+use super::settings::Settings;
 use coll_base::{DType, RedOp};
 use coll_contract::{Contract, Leaf, Value};
 use coll_kernel::oracle::{self, Expected, Scalar};
+use coll_kernel::{Cast, Reducer};
 
 const PERIOD: usize = 13;
 
@@ -12,9 +14,18 @@ const PERIOD: usize = 13;
 pub(super) struct Pattern {
     pub(super) dtype: DType,
     pub(super) op: RedOp,
+    /// Narrow floats are accumulated in `f32`.
+    pub(super) accumulate: bool,
+    /// What wider floats travel as.
+    pub(super) wire: Option<DType>,
 }
 
 impl Pattern {
+    pub(super) fn of(settings: &Settings) -> Pattern {
+        let Settings { dtype, op, accumulate, wire, .. } = *settings;
+        Pattern { dtype, op, accumulate: accumulate.is_some(), wire }
+    }
+
     fn scalar(self, leaf: Leaf, residue: usize) -> Scalar {
         let place = residue as u64 + 5 * u64::from(leaf.block);
         let value = match self.op {
@@ -79,7 +90,10 @@ impl Pattern {
 
     fn expected(self, value: &Value, residue: usize) -> Option<Expected> {
         let column: Vec<Scalar> = value.leaves().iter().map(|&leaf| self.scalar(leaf, residue)).collect();
-        match value {
+        let due = match value {
+            Value::Reduce(_) if self.working()?.is_in_f32() => {
+                oracle::expected_in_f32(self.dtype, self.op, &[], &column)
+            }
             Value::Reduce(_) => oracle::expected(self.dtype, self.op, &column),
             Value::Copy(_) => column.first().map(|&scalar| match scalar {
                 Scalar::Int(value) => Expected::Int(value),
@@ -87,7 +101,35 @@ impl Pattern {
                 Scalar::Complex(real, imaginary) => Expected::Complex { real, imaginary, bounds: [0.0; 2] },
                 at @ (Scalar::IntAt(..) | Scalar::FloatAt(..)) => Expected::At(at),
             }),
+        };
+        due.map(|due| self.travelled(value, &column, due))
+    }
+
+    /// What the operator works with.
+    fn working(self) -> Option<Reducer> {
+        let reducer = Reducer::builtin(self.op, self.dtype).ok()?;
+        let wide = if self.accumulate { reducer.in_f32() } else { None };
+        Some(wide.unwrap_or(reducer))
+    }
+
+    /// What is due of elements that travelled as narrower ones.
+    fn travelled(self, value: &Value, column: &[Scalar], due: Expected) -> Expected {
+        let Some(wire) = self.wire else { return due };
+        let reduces = value.is_reduction();
+        let working = self.working().filter(|reducer| reduces && !reducer.is_direct());
+        let memory = working.map_or(Some(self.dtype), |reducer| reducer.working_dtype());
+        if memory.and_then(|memory| Cast::narrowing(memory, wire)).is_none() {
+            return due;
         }
+        // A mean's terms travel as shares of it.
+        let share = if reduces && self.op == RedOp::Avg { 1.0 / column.len() as f64 } else { 1.0 };
+        let put_in = |scalar: &Scalar| match *scalar {
+            Scalar::Float(x) => Scalar::Float(x * share),
+            Scalar::Complex(x, y) => Scalar::Complex(x * share, y * share),
+            other => other,
+        };
+        let put_in: Vec<Scalar> = column.iter().map(put_in).collect();
+        oracle::over_wire(wire, reduces.then_some(self.op), &put_in, due)
     }
 }
 
@@ -156,7 +198,7 @@ mod tests {
                 if coll_kernel::Reducer::builtin(op, dtype).is_err() || dtype == DType::Bool {
                     continue;
                 }
-                let pattern = Pattern { dtype, op };
+                let pattern = Pattern { dtype, op, accumulate: false, wire: None };
                 let leaf = |rank| Leaf { rank, buffer: 0, block: 1 };
                 let value = Value::Reduce(vec![leaf(3)]);
                 let width = dtype.size_bytes() as usize;

@@ -33,6 +33,10 @@ pub(crate) struct Settings {
     pub(crate) checksums: bool,
     /// Bits are to depend on the number of ranks alone.
     pub(crate) deterministic: bool,
+    /// What narrow floats are reduced in, if not in their own type.
+    pub(crate) accumulate: Option<DType>,
+    /// What wider floats travel as, if not as they are.
+    pub(crate) wire: Option<DType>,
     /// Run chosen plans, without a communicator.
     pub(crate) plans: bool,
     /// Cores that choices reckon with.

@@ -3,13 +3,13 @@
 //! Sizes are the larger of what a rank sends and receives; `time` is the mean of runs back to back, the largest over the
 //! ranks; `algbw` is size over time, `busbw` that times the operation's factor; GB are 10^9 bytes.
 
-use super::settings::Measured;
+use super::settings::{Measured, Settings};
 use crate::args::{BenchArgs, BenchMemory};
 use coll::Bytes;
 
 /// What stands above an operation's rows.
-pub(super) fn head(args: &BenchArgs, operation: &str, world: u32) -> String {
-    let pace = args.pace();
+pub(super) fn head(args: &BenchArgs, operation: &str, settings: &Settings) -> String {
+    let (world, pace) = (settings.world, args.pace());
     let step = match args.step_bytes {
         Some(Bytes(step)) => format!("{step}(bytes)"),
         None => format!("{}(factor)", args.factor),
@@ -23,6 +23,9 @@ pub(super) fn head(args: &BenchArgs, operation: &str, world: u32) -> String {
         BenchMemory::Ordinary => format!("# collc {version} bench over {transport}\n"),
         memory => format!("# collc {version} bench over {transport}, memory: {}\n", memory.name()),
     };
+    for (what, dtype) in [("accumulated in", settings.accumulate), ("travelling as", settings.wire)] {
+        text += &dtype.map_or_else(String::new, |dtype| format!("# {what} {dtype}\n"));
+    }
     text += &format!("# Collective test starting: {operation}\n");
     text += &format!(
         "# ranks {world} {sizes} warmup iters: {} iters: {} validation: {}\n#\n",

@@ -59,6 +59,8 @@ fn given(settings: &Settings) -> Result<Vec<Given>, Failure> {
         .via(Via::Shm)
         .chooser(Arc::new(settings.chooser()?))
         .deterministic(settings.deterministic)
+        .accumulate(settings.accumulate)
+        .wire(settings.wire)
         .time_limit(Duration::from_secs_f64(settings.time_limit_s))
         .local(settings.world)
         .map_err(|error| Failure::wrong(error.to_string()))?;

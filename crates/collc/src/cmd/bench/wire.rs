@@ -50,6 +50,7 @@ fn meet(settings: &Settings, choices: u64, links: Vec<Link>) -> Result<TcpTransp
         ("cells".into(), format!("{:?}", settings.cells)),
         ("dtype".into(), settings.dtype.to_string()),
         ("operator".into(), settings.op.to_string()),
+        ("types".into(), format!("{:?} {:?}", settings.accumulate, settings.wire)),
         ("choices".into(), format!("{choices:016x}")),
     ];
     coll_tcp::join(options).map_err(|error| Failure::wrong(error.to_string()))

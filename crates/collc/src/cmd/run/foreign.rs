@@ -21,6 +21,7 @@ pub(super) fn plan(args: &RunArgs, examined: Examined, ranks: Option<u32>) -> Re
     if !args.choice.define.is_empty() || args.choice.schedule.is_some() {
         return Err(Failure::unusable("`-D` and `--schedule` are for schedules in the coll language"));
     }
+    super::prepare::refuse_passes(args)?;
     for remark in foreign::remarks(&args.target, &schedule, (args.bytes.0, args.dtype), args.in_place) {
         output::complain_raw(&format!("note: {remark}\n"));
     }

@@ -2,7 +2,7 @@
 
 use super::counts;
 use super::operator::{no_operator, operator, refuse_order};
-use crate::args::{RunArgs, TransportKind};
+use crate::args::{Passes, RunArgs, TransportKind};
 use crate::cmd::place::shown;
 use crate::cmd::{choice, compile, target};
 use crate::failure::Failure;
@@ -222,13 +222,14 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
         None => args.bytes.0,
         Some(rows) => rows.elements().unwrap_or(u64::MAX).saturating_mul(args.dtype.size_bytes()),
     };
+    let passes = passes(args)?;
     let question = Question {
         unequal_blocks: rows.is_some_and(|rows| rows.differ()),
         deterministic: choice::deterministic(args.deterministic)?,
         root: root(args, ranks)?,
         dtype: args.dtype,
-        accumulate: args.passes.accumulate.is_some(),
-        wire: args.passes.wire,
+        accumulate: passes.accumulate.is_some(),
+        wire: passes.wire,
         transport: args.transport.constants(args.ranks.is_some() && layout.ranks_per_host >= ranks),
         layout,
         ..Question::new(operation, ranks, bytes)
@@ -266,7 +267,7 @@ fn from_source(
     target::check_parameters(&source.schedules()[schedule], &params)?;
     let root = root(args, ranks)?;
     let instance = Instance { ranks, root, params };
-    let proved = compile::proved(source, schedule, &instance, &compile::options(&args.passes)?)?;
+    let proved = compile::proved(source, schedule, &instance, &compile::options(&passes(args)?)?)?;
     let Properties { same_tree_at_every_place, same_reduction_tree, .. } = proved.properties;
     if choice::deterministic(args.deterministic)? && !(same_tree_at_every_place && same_reduction_tree) {
         let message = format!("{} reduces in an order that depends on an element's place", proved.plan.name);
@@ -276,6 +277,36 @@ fn from_source(
     let operators = source.module.operators().to_vec();
     let equal_blocks_only = proved.properties.equal_blocks_only.is_some();
     Ok(Found { plan: proved.plan, equal_blocks_only, operators, remark: None })
+}
+
+/// The options on passes; of the library's schedules what the environment says of types, too.
+fn passes(args: &RunArgs) -> Result<Passes, Failure> {
+    let mut passes = args.passes.clone();
+    if !target::names_a_file(&args.target) {
+        (passes.accumulate, passes.wire) = choice::types(passes.accumulate, passes.wire)?;
+    }
+    Ok(passes)
+}
+
+/// What is a plan has been compiled: passes that are asked for would be passed over.
+pub(super) fn refuse_passes(args: &RunArgs) -> Result<(), Failure> {
+    let Passes { skip, no_opt, lanes, slices, accumulate, wire } = &args.passes;
+    let asked = [
+        ("--skip", !skip.is_empty()),
+        ("--no-opt", *no_opt),
+        ("--lanes", lanes.is_some()),
+        ("--slices", slices.is_some()),
+        ("--accumulate", accumulate.is_some()),
+        ("--wire", wire.is_some()),
+    ];
+    match asked.into_iter().find(|&(_, asked)| asked) {
+        None => Ok(()),
+        Some((name, _)) => Err(Failure::unusable(format!(
+            "`{name}` is for schedules that are compiled, and `{}` is a plan",
+            args.target
+        ))
+        .help("leave it out, or give it to `collc compile`")),
+    }
 }
 
 fn root(args: &RunArgs, ranks: u32) -> Result<u32, Failure> {
@@ -323,6 +354,7 @@ fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, 
             "`-D` and `--schedule` are for schedules; a plan has its parameters set",
         ));
     }
+    refuse_passes(args)?;
     // A plan does not say it; its messages would be found to differ in length.
     let remark = plan.placement.as_ref().map(placed);
     Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark })
