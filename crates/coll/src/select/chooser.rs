@@ -5,7 +5,7 @@ use super::candidates::Candidate;
 use super::family::Family;
 use super::forced::Forced;
 use super::question::Question;
-use super::table::{Looks, Table};
+use super::table::{AS_GOOD, Looks, Table};
 use coll_base::DType;
 use coll_check::program::Properties;
 use coll_cost::{Layout, Tuning};
@@ -60,12 +60,14 @@ pub struct Considered {
 /// Why a candidate is taken or passed over.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Standing {
-    /// It is the cheapest.
+    /// It is the cheapest, or as good as that and has the fewest steps.
     Taken,
     /// The user insists on it.
     Forced,
     /// It takes so many times as long as what is taken.
     Slower(f64),
+    /// It is predicted to take as long, or a little less by this factor, than predictions can tell, and has more steps.
+    AsGood(f64),
     /// It is faster at this very size, by this factor, and what is taken is so for the interval of sizes around it.
     Rounded(f64),
     /// It is not as near to the cheapest over all sizes, of which one schedule must serve all.
@@ -232,7 +234,10 @@ impl Chooser {
                 _ if at == taken => Standing::Taken,
                 (None, Some(us)) if us >= taken_us => Standing::Slower(us / taken_us),
                 (None, _) if question.deterministic => Standing::Unsteady,
-                (None, us) => Standing::Rounded(taken_us / us.unwrap_or(taken_us)),
+                (None, us) => {
+                    let factor = taken_us / us.unwrap_or(taken_us);
+                    if factor <= AS_GOOD { Standing::AsGood(factor) } else { Standing::Rounded(factor) }
+                }
             };
             all.push(Considered {
                 candidate: member.candidate.clone(),

@@ -164,6 +164,18 @@ impl Family {
         runs.cost.get_or_init(outline).as_ref()
     }
 
+    /// Messages on the longest chain, as far as the model knows it: without a proof.
+    pub(crate) fn chain(&self, member: usize) -> u32 {
+        if let Some(Fact::Runs(totals)) = self.members[member].fact {
+            return totals.chain;
+        }
+        match self.cost(member) {
+            Some(Cost::Whole(outline)) => outline.totals().chain,
+            Some(Cost::Slices(slices)) => slices.steps(),
+            None => u32::MAX,
+        }
+    }
+
     /// Messages on the longest chain.
     pub(crate) fn steps(&self, member: usize) -> Option<u32> {
         match self.cost(member)? {

@@ -4,7 +4,7 @@
 //! least size, once, when it is first asked for; after that an answer is two shifts and a load.
 //!
 //! Where the answer is known beforehand, its candidate is the only one to be compiled. To judge an interval else, candidates are looked
-//! at in the order of what each takes at least, and compiled until the best is no worse than what the next takes at least.
+//! at in the order of what each takes at least, and compiled until the best is no worse than what the next takes at least, by less than predictions are good for.
 //! That gives what comparing all of them would, and compiles a few; the one of the next smaller sizes comes first, as it has
 //! been compiled, and soon tells what is slower. The best is proved; if its proof fails it is dropped, which is a fault of
 //! the library and not of the caller, and the next is taken.
@@ -45,6 +45,10 @@ pub(crate) enum Looks {
 
 /// Intervals of 64-bit sizes.
 const INTERVALS: usize = 129;
+
+/// What is predicted to take up to so much longer is as good: predictions are no better than that. Then the one with fewer messages
+/// one after the other is taken, which depends less on when ranks have their turns.
+pub(super) const AS_GOOD: f64 = 1.02;
 
 /// Sums that are grouped otherwise may differ by so much.
 const ROUNDING: f64 = 1e-9;
@@ -126,7 +130,7 @@ impl Table {
         (self.family.proved(at as usize).is_ok() && self.bar(at as usize).is_none()).then_some(at)
     }
 
-    /// The first of the cheapest.
+    /// The best that is proved.
     fn cheapest(&self, bytes: u64) -> Option<u32> {
         let mut open = self.bounds(bytes);
         if self.looks == Looks::AtAll {
@@ -144,25 +148,29 @@ impl Table {
         }
     }
 
+    /// The one with the fewest messages on its longest chain among those that are as good as the cheapest.
     fn cheapest_of(&self, open: &[(f64, u32)], bytes: u64) -> Option<u32> {
-        let mut best: Option<(f64, u32)> = None;
+        let mut least = f64::INFINITY;
+        let mut near: Vec<(f64, u32)> = Vec::new();
         for &(bound, at) in open {
-            if best.is_some_and(|(us, _)| bound * (1.0 - ROUNDING) > us) {
+            let limit_us = least * AS_GOOD;
+            if bound * (1.0 - ROUNDING) > limit_us {
                 break;
             }
             if self.looks == Looks::AtAll && self.family.proved(at as usize).is_err() {
                 continue;
             }
-            let limit_us = best.map_or(f64::INFINITY, |(us, _)| us);
             let (layout, work) = (self.question.layout, self.question.work(bytes));
             let us = self.family.predict_within_us(at as usize, &self.constants, layout, work, limit_us);
             let Some(us) = us else { continue };
-            let better = best.is_none_or(|known| us < known.0 || (us == known.0 && at < known.1));
-            if better && self.bar(at as usize).is_none() {
-                best = Some((us, at));
+            if self.bar(at as usize).is_none() {
+                least = least.min(us);
+                near.push((us, at));
             }
         }
-        best.map(|(_, at)| at)
+        near.retain(|&(us, _)| us <= least * AS_GOOD);
+        let order = |&(us, at): &(f64, u32)| (self.family.chain(at as usize), us.to_bits(), at);
+        near.into_iter().min_by_key(order).map(|(_, at)| at)
     }
 
     /// The one that is never far from the cheapest: the least of the largest ratios, from 8 B to 64 MiB. It is weighed where
@@ -252,7 +260,8 @@ mod tests {
             times_us.extend(table.predict_us(taken, question.bytes));
             refuted.push(taken);
         }
-        assert!(times_us.is_sorted(), "{times_us:?}");
+        let longer = times_us.is_sorted_by(|before, after| before <= &(after * AS_GOOD));
+        assert!(longer, "{times_us:?}");
     }
 
     #[test]

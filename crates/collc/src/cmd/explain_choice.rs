@@ -168,6 +168,9 @@ fn row(considered: &Considered) -> Row {
         Standing::Taken => "taken".to_string(),
         Standing::Forced => "taken, as COLLC_SCHEDULE has it".to_string(),
         Standing::Slower(factor) => format!("{factor:.2} times as long"),
+        Standing::AsGood(factor) => {
+            format!("{factor:.2} times as fast, which is as good; more steps")
+        }
         Standing::Rounded(factor) => {
             format!("{factor:.2} times as fast here; what is taken serves a range of sizes")
         }

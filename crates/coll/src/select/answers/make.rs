@@ -229,9 +229,9 @@ fn runs(taken: &[u32]) -> Vec<u8> {
 fn written(tuning: &Tuning, wanted: &[Wanted], steady: &[u32], found: &BTreeMap<Task, Found>) -> Vec<u8> {
     let mut file = library::HASH.to_le_bytes().to_vec();
     file.extend(tuning.fingerprint().to_le_bytes());
-    for operation in 0..OPERATIONS.len() {
+    for (operation, name) in OPERATIONS.iter().enumerate() {
         let mut section = Vec::new();
-        if !steady.is_empty() && REDUCING.contains(&OPERATIONS[operation]) {
+        if !steady.is_empty() && REDUCING.contains(name) {
             for ranks in ranks() {
                 let task = Task { operation, ranks, ranks_per_host: None };
                 let places = found.get(&task).map_or([0; 2], |(_, places)| *places);
