@@ -364,7 +364,10 @@ fn the_last_operations_are_recorded() {
         let message = &json["entries"][255];
         let ends = ["nccl:send 0->1", "nccl:recv 1<-0"][rank];
         assert_eq!((&message["profiling_name"], &message["output_sizes"][0][0]), (&ends.into(), &1.into()));
-        assert!(json["pg_config"].get(entry["process_group"][0].as_str().unwrap()).is_some());
+        for entry in [entry, message] {
+            let group = &json["pg_config"][entry["process_group"][0].as_str().unwrap()];
+            assert_eq!(group["ranks"], "[0, 1]");
+        }
         assert_eq!((&message["is_p2p"], &json["rank"]), (&true.into(), &rank.into()));
     }
 }

@@ -11,6 +11,7 @@ use crate::comm::request::What;
 use crate::comm::resolve::Key;
 use crate::comm::words::CallWords;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// An operation, as it is remembered.
@@ -146,7 +147,13 @@ impl Record {
         let entry = |note| entry(note, (rank, world), name, timeout_ms, &scale);
         let entries = self.notes().map(entry).collect();
         let ranks: Vec<u32> = (0..world).collect();
-        let config = Config { name, desc: name, ranks: format!("{ranks:?}") };
+        let config = Config { desc: name.to_string(), name: name.to_string(), ranks: format!("{ranks:?}") };
+        let mut pg_config = BTreeMap::from([(name.to_string(), config)]);
+        for (_, note) in self.notes().filter(|(_, note)| note.key.what.is_between_two()) {
+            let pair = Pair::of(rank, note.key.root);
+            let (name, ranks) = (pair.group(name), format!("[{}, {}]", pair.low, pair.high));
+            pg_config.insert(name.clone(), Config { desc: name.clone(), name, ranks });
+        }
         let last = |state: fn(&Note) -> bool| {
             let collectives = self.notes().filter(|(_, note)| !note.key.what.is_between_two());
             let found = collectives.filter(|(_, note)| state(note)).map(|(_, note)| note.operation).last();
@@ -161,7 +168,7 @@ impl Record {
             version: "2.10",
             comm_lib_version: concat!("collc ", env!("CARGO_PKG_VERSION")),
             rank,
-            pg_config: [(name, config)].into(),
+            pg_config,
             pg_status: [(name, status)].into(),
             entries,
         }
@@ -178,13 +185,14 @@ fn entry<'a>(
     let ended = note.ended > 0;
     let [started_ns, ended_ns] = [note.started, note.ended].map(|ticks| scale.ns(ticks));
     let message = note.key.what.is_between_two();
+    let group = if message { Pair::of(rank, note.key.root).group(name) } else { name.to_string() };
     let [input_size, output_size] = torch_sizes(note, world);
     let dtype = torch_name(note.key.dtype.name());
     let state = if ended { "completed" } else { "started" };
     Entry {
         record_id: number,
         pg_id: 0,
-        process_group: (name, name),
+        process_group: [group.clone(), group],
         collective_seq_id: if message { 0 } else { note.operation },
         p2p_seq_id: if message { note.operation } else { 0 },
         op_id: number,
@@ -209,6 +217,22 @@ fn entry<'a>(
     }
 }
 
+/// The two ranks of a message, to the analyser a group of their own: in one of all ranks it would miss the others.
+struct Pair {
+    low: u32,
+    high: u32,
+}
+
+impl Pair {
+    fn of(rank: u32, peer: u32) -> Pair {
+        Pair { low: rank.min(peer), high: rank.max(peer) }
+    }
+
+    fn group(&self, name: &str) -> String {
+        format!("{name} {}-{}", self.low, self.high)
+    }
+}
+
 /// Elements of the input and the output as the analyser expects them of an operation, on every rank the same. Where blocks
 /// differ it is told of none.
 fn torch_sizes(note: &Note, world: u32) -> [u64; 2] {
@@ -222,9 +246,9 @@ fn torch_sizes(note: &Note, world: u32) -> [u64; 2] {
     }
 }
 
-/// Names that the analyser knows; both ends of a message stand behind, as there.
+/// Names that the analyser knows; both ends of a message stand behind, as ranks of their pair.
 fn torch_operation(note: &Note, rank: u32) -> String {
-    let root = note.key.root;
+    let [this, other] = if rank < note.key.root { [0, 1] } else { [1, 0] };
     match note.key.what {
         What::Barrier => "barrier".into(),
         What::Broadcast => "broadcast".into(),
@@ -237,8 +261,8 @@ fn torch_operation(note: &Note, rank: u32) -> String {
         What::AllToAll => "all_to_all".into(),
         What::Scan => "all_reduce scan".into(),
         What::ExScan => "all_reduce exscan".into(),
-        What::Send => format!("send {rank}->{root}"),
-        What::Receive => format!("recv {rank}<-{root}"),
+        What::Send => format!("send {this}->{other}"),
+        What::Receive => format!("recv {this}<-{other}"),
         What::Custom => format!("all_reduce {}", note.call.schedule.replace(':', " ")),
     }
 }
@@ -266,15 +290,15 @@ struct Dump<'a> {
     version: &'static str,
     comm_lib_version: &'static str,
     rank: u32,
-    pg_config: std::collections::BTreeMap<&'a str, Config<'a>>,
-    pg_status: std::collections::BTreeMap<&'a str, Status>,
+    pg_config: BTreeMap<String, Config>,
+    pg_status: BTreeMap<&'a str, Status>,
     entries: Vec<Entry<'a>>,
 }
 
 #[derive(Serialize)]
-struct Config<'a> {
-    name: &'a str,
-    desc: &'a str,
+struct Config {
+    name: String,
+    desc: String,
     ranks: String,
 }
 
@@ -290,7 +314,7 @@ struct Status {
 struct Entry<'a> {
     record_id: u64,
     pg_id: u64,
-    process_group: (&'a str, &'a str),
+    process_group: [String; 2],
     collective_seq_id: u64,
     p2p_seq_id: u64,
     op_id: u64,
