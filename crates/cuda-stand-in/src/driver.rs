@@ -62,6 +62,8 @@ pub(crate) struct Driver {
     /// Threads that have called.
     callers: BTreeSet<usize>,
     tokens: BTreeMap<u64, Clock>,
+    /// What streams have told whoever looks at memory of the host, and other processes.
+    pub(crate) told_others: Clock,
     pub(crate) reports: Reports,
     pub(crate) log: Vec<String>,
     pub(crate) stats: Stats,
@@ -153,6 +155,7 @@ impl Driver {
             hosts: BTreeMap::new(),
             callers: BTreeSet::new(),
             tokens: BTreeMap::new(),
+            told_others: Clock::default(),
             reports: Reports::default(),
             log: Vec::new(),
             stats: Stats::default(),
@@ -233,6 +236,14 @@ impl Driver {
         host.told = None;
     }
 
+    /// All threads learn something.
+    pub(crate) fn hosts_learn(&mut self, clock: &Clock) {
+        for host in self.hosts.values_mut() {
+            host.clock.join(clock);
+            host.told = None;
+        }
+    }
+
     /// What all threads know: whoever of them changed a word may have been told of it.
     pub(crate) fn all_hosts(&self) -> Clock {
         let mut all = Clock::default();
@@ -271,7 +282,8 @@ impl Driver {
                 self.wrong(Code::INVALID_VALUE, format!("{at:#x} is no memory that the driver knows"))
             );
         };
-        if let Some(clock) = allocation.releases.get(&(at - allocation.base)).cloned() {
+        let release = allocation.releases.get(&(at - allocation.base));
+        if let Some(clock) = release.map(|release| release.clock.clone()) {
             self.host_learns(&clock);
         }
         Ok(())

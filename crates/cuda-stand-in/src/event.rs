@@ -76,6 +76,7 @@ impl Driver {
                     None => Work::Record(record.clone()),
                     Some(word) => {
                         let number = space::add(word, 1) + 1;
+                        self.recorded(word, &record);
                         Work::RecordShared { word: word + 8, number, record: record.clone() }
                     }
                 };
@@ -109,8 +110,9 @@ impl Driver {
                     _ => None,
                 };
                 let work = match (shared, known) {
-                    (Some(word), known) => {
-                        Work::WaitShared { word: word + 8, number: space::load(word, true), known }
+                    (Some(word), _) => {
+                        let (number, known) = (space::load(word, true), self.last_recorded(word));
+                        Work::WaitShared { word: word + 8, number, known }
                     }
                     (None, Some(record)) => Work::Wait(record),
                     (None, None) => return Ok(()),
@@ -130,7 +132,7 @@ impl Driver {
                 return Err(self.wrong(Code::CAPTURED_EVENT, "the event is a point of a capture"));
             }
             Some(Latest::Reached(record)) => vec![record],
-            None => Vec::new(),
+            None => shared.and_then(|word| self.last_recorded(word)).into_iter().collect(),
         };
         let words = shared.map(|word| (word + 8, space::load(word, true)));
         Ok(Wait { records, words: words.into_iter().collect(), contexts: vec![context], silent: false })

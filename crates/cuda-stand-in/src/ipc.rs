@@ -1,15 +1,19 @@
 //! Memory and events that processes share. A handle says which process, which of its files in memory, and where in it; who
 //! opens it maps that part of the file. Words of shared events lie in a file of their own.
 //!
-//! Who knows what is not told between processes: the accesses of another one are not checked against one's own. A process may
-//! open its own handles too, which CUDA refuses, so that ranks of one process can be tried.
+//! Who knows what is not told between processes: the accesses of another one are not checked against one's own, and what a
+//! stream has told others, by a word or an event that they can see, may come back in ways that are not seen here; so whoever
+//! waits for others, and the host, are taken to know it. A process may open its own handles too, which CUDA refuses, so that
+//! ranks of one process can be tried.
 
 use crate::code::{Answer, Code};
 use crate::driver::Driver;
 use crate::event::{DISABLE_TIMING, Event, INTERPROCESS};
 use crate::memory::Kind;
 use crate::space::Space;
+use crate::work::Record;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A `CUipcMemHandle` or `CUipcEventHandle`.
 #[repr(C)]
@@ -67,6 +71,8 @@ pub(crate) struct Exchange {
     used: u64,
     /// Memory of others, by what its handle says, and where it lies here.
     opened: BTreeMap<Place, u64>,
+    /// Where shared events were recorded last by this process, by their words.
+    recorded: BTreeMap<u64, Arc<Record>>,
     /// Files of others' events.
     files: Vec<(Place, Space, u64)>,
 }
@@ -75,7 +81,8 @@ impl Driver {
     fn exchange(&mut self) -> Answer<&mut Exchange> {
         if self.exchange.is_none() {
             let words = Space::new(WORDS_BYTES).map_err(|_| Code::OPERATING_SYSTEM)?;
-            let exchange = Exchange { words, used: 0, opened: BTreeMap::new(), files: Vec::new() };
+            let (opened, recorded) = (BTreeMap::new(), BTreeMap::new());
+            let exchange = Exchange { words, used: 0, opened, recorded, files: Vec::new() };
             self.exchange = Some(exchange);
         }
         self.exchange.as_mut().ok_or(Code::UNKNOWN)
@@ -91,6 +98,18 @@ impl Driver {
         Ok(exchange.words.start() + exchange.used - 16)
     }
 
+    /// A shared event has been recorded by this process.
+    pub(crate) fn recorded(&mut self, word: u64, record: &Arc<Record>) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.recorded.insert(word, record.clone());
+        }
+    }
+
+    /// Where this process recorded a shared event last.
+    pub(crate) fn last_recorded(&self, word: u64) -> Option<Arc<Record>> {
+        self.exchange.as_ref()?.recorded.get(&word).cloned()
+    }
+
     /// A handle of an allocation.
     pub(crate) fn handle_of_memory(&mut self, at: u64) -> Answer<Handle> {
         let Some(allocation) = self.memory.find_mut(at).filter(|allocation| allocation.kind == Kind::Device)
@@ -100,7 +119,7 @@ impl Driver {
         };
         allocation.openings = allocation.openings.max(2);
         let (base, bytes, device) = (allocation.base, allocation.bytes, allocation.device);
-        let (file, from) = self.memory.file_of(device, base);
+        let Some((file, from)) = self.memory.file_of(device, base) else { return Err(Code::UNKNOWN) };
         let process = std::process::id();
         Ok(Handle::of(Place { process, file, from, bytes, device: device as u32, event: false }))
     }
@@ -145,7 +164,7 @@ impl Driver {
         let found = self.memory.all().find(|allocation| {
             allocation.device == device
                 && allocation.kind == Kind::Device
-                && self.memory.file_of(device, allocation.base) == (place.file, place.from)
+                && self.memory.file_of(device, allocation.base) == Some((place.file, place.from))
         });
         let base = found.map(|allocation| allocation.base);
         let Some(allocation) = base.and_then(|base| self.memory.find_mut(base)) else {
@@ -187,7 +206,7 @@ impl Driver {
             return Err(self.wrong(Code::INVALID_HANDLE, "the event was not made for several processes"));
         };
         let exchange = self.exchange()?;
-        let file = exchange.words.file_number();
+        let Some(file) = exchange.words.file_number() else { return Err(Code::UNKNOWN) };
         let from = word.wrapping_sub(exchange.words.start());
         if from >= WORDS_BYTES {
             return Err(self.wrong(Code::INVALID_HANDLE, "the event is another process's"));
@@ -204,7 +223,8 @@ impl Driver {
         };
         let exchange = self.exchange()?;
         let whole = Place { from: 0, bytes: WORDS_BYTES, ..place };
-        let start = if place.process == std::process::id() && place.file == exchange.words.file_number() {
+        let start = if place.process == std::process::id() && Some(place.file) == exchange.words.file_number()
+        {
             exchange.words.start()
         } else if let Some((_, _, start)) = exchange.files.iter().find(|(file, ..)| *file == whole) {
             *start

@@ -26,6 +26,15 @@ pub(crate) enum Kind {
     Imported,
 }
 
+/// A word that streams wrote.
+#[derive(Debug, Default)]
+pub(crate) struct Release {
+    /// What they knew.
+    pub(crate) clock: Clock,
+    /// What was written last.
+    pub(crate) value: u64,
+}
+
 /// Memory that an address may point to.
 #[derive(Debug)]
 pub(crate) struct Allocation {
@@ -42,8 +51,8 @@ pub(crate) struct Allocation {
     /// How often it was opened, if it was imported.
     pub(crate) openings: u32,
     pub(crate) history: History,
-    /// What streams knew that wrote a word for others to wait for, by its place.
-    pub(crate) releases: BTreeMap<u64, Clock>,
+    /// Words that streams wrote for others to wait for, by their places.
+    pub(crate) releases: BTreeMap<u64, Release>,
     /// The mapping, if it has one of its own, which lasts as long.
     _space: Option<Space>,
 }
@@ -52,6 +61,11 @@ impl Allocation {
     /// True for memory of the host.
     pub(crate) fn is_host(&self) -> bool {
         matches!(self.kind, Kind::Pinned | Kind::Registered)
+    }
+
+    /// True for memory of a device that another process may use too.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.kind == Kind::Imported || (self.kind == Kind::Device && self.openings > 1)
     }
 }
 
@@ -175,7 +189,7 @@ impl Memory {
 
     /// New memory of the host, from the start of a page.
     pub(crate) fn allocate_host(&mut self, bytes: u64, context: u64) -> std::io::Result<u64> {
-        let space = Space::new(bytes)?;
+        let space = Space::alone(bytes)?;
         let base = space.start();
         self.insert(base, bytes, Kind::Pinned, 0, context, Some(space));
         Ok(base)
@@ -281,9 +295,9 @@ impl Memory {
     }
 
     /// The file of a device's memory, and where in it an address lies.
-    pub(crate) fn file_of(&self, device: usize, address: u64) -> (u32, u64) {
+    pub(crate) fn file_of(&self, device: usize, address: u64) -> Option<(u32, u64)> {
         let space = &self.regions[device].space;
-        (space.file_number(), address - space.start())
+        Some((space.file_number()?, address - space.start()))
     }
 }
 

@@ -143,13 +143,17 @@ impl Driver {
         match work {
             Work::Wait(record) => known(record).into_iter().collect(),
             Work::WaitShared { known: record, .. } => {
-                record.iter().filter_map(|record| known(record)).collect()
+                let mine = record.iter().filter_map(|record| known(record));
+                mine.chain([self.told_others.clone()]).collect()
             }
-            Work::WaitWord { at, .. } => {
+            Work::WaitWord { at, wide, .. } => {
                 let Some(allocation) = self.memory.find(*at) else { return Vec::new() };
-                // Without a stream that wrote the word, the host or another process did.
-                let released = allocation.releases.get(&(at - allocation.base)).cloned();
-                vec![released.unwrap_or_else(|| self.all_hosts())]
+                let release = allocation.releases.get(&(at - allocation.base));
+                match release.filter(|release| release.value == space::load(*at, *wide)) {
+                    Some(release) => vec![release.clock.clone()],
+                    // No stream of this process wrote what is there, so the host or another process did.
+                    None => vec![self.all_hosts(), self.told_others.clone()],
+                }
             }
             _ => Vec::new(),
         }
@@ -191,8 +195,16 @@ impl Driver {
                 let Some(allocation) = self.memory.find_mut(*at) else {
                     return Err(format!("it writes a word at {at:#x}, which the driver does not know"));
                 };
-                let offset = at - allocation.base;
-                allocation.releases.entry(offset).or_default().join(clock);
+                let release = allocation.releases.entry(at - allocation.base).or_default();
+                release.clock.join(clock);
+                release.value = *value;
+                let shared = allocation.is_shared();
+                if shared || allocation.is_host() {
+                    self.told_others.join(clock);
+                }
+                if shared {
+                    self.hosts_learn(clock);
+                }
                 space::store(*at, *wide, *value);
             }
             Work::Call { .. } | Work::Record(_) | Work::Wait(_) => {}
@@ -209,6 +221,8 @@ impl Driver {
                 let _ = record.done.set(Done { clock, step });
             }
             Work::RecordShared { word, number, record } => {
+                self.told_others.join(&clock);
+                self.hosts_learn(&clock);
                 let _ = record.done.set(Done { clock, step });
                 space::raise(word, number);
             }

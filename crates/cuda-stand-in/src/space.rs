@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// A mapping.
 #[derive(Debug)]
 pub(crate) struct Space {
-    file: OwnedFd,
+    /// None if nobody else can map it.
+    file: Option<OwnedFd>,
     start: u64,
     bytes: u64,
 }
@@ -30,7 +31,17 @@ impl Space {
         let bytes = bytes.next_multiple_of(PAGE_BYTES);
         rustix::fs::ftruncate(&file, bytes)?;
         let start = map(file.as_fd(), 0, bytes)?;
-        Ok(Space { file, start, bytes })
+        Ok(Space { file: Some(file), start, bytes })
+    }
+
+    /// New memory for this process alone.
+    pub(crate) fn alone(bytes: u64) -> io::Result<Space> {
+        let (bytes, access) = (bytes.next_multiple_of(PAGE_BYTES), ProtFlags::READ | ProtFlags::WRITE);
+        // SAFETY: a new mapping, wherever there is room, takes nothing away from anyone.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes as usize, access, MapFlags::PRIVATE)?
+        };
+        Ok(Space { file: None, start: start as u64, bytes })
     }
 
     /// Part of another process's memory. `from` need not be the start of a page; the address of its byte comes along.
@@ -43,7 +54,7 @@ impl Space {
             return Err(io::Error::other("it is not that long"));
         }
         let start = map(file.as_fd(), page, bytes)?;
-        Ok((Space { file, start, bytes }, start + (from - page)))
+        Ok((Space { file: Some(file), start, bytes }, start + (from - page)))
     }
 
     pub(crate) fn start(&self) -> u64 {
@@ -54,18 +65,20 @@ impl Space {
         self.start + self.bytes
     }
 
-    /// The number of its file in this process.
-    pub(crate) fn file_number(&self) -> u32 {
-        self.file.as_raw_fd() as u32
+    /// The number of its file in this process, if it has one.
+    pub(crate) fn file_number(&self) -> Option<u32> {
+        self.file.as_ref().map(|file| file.as_raw_fd() as u32)
     }
 
     /// Whole pages between two addresses are given back.
     pub(crate) fn discard(&self, from: u64, to: u64) {
         let (from, to) = (from.next_multiple_of(PAGE_BYTES), to / PAGE_BYTES * PAGE_BYTES);
-        if from < to {
+        if from < to
+            && let Some(file) = &self.file
+        {
             let holes = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             // Where it cannot be done the pages go with the mapping.
-            let _ = rustix::fs::fallocate(&self.file, holes, from - self.start, to - from);
+            let _ = rustix::fs::fallocate(file, holes, from - self.start, to - from);
         }
     }
 }

@@ -104,21 +104,21 @@ impl Driver {
         wait
     }
 
-    /// All that a context has been given so far, graphs included.
-    pub(crate) fn wait_for_context(&mut self, context: u64) -> Answer<Wait> {
-        let captures = self
-            .streams
-            .values()
-            .filter(|s| s.context == context && s.role != crate::stream::Role::NonBlocking);
-        if let Some(capture) = captures.filter_map(|stream| stream.capture).next() {
+    /// An error if a stream of a context is being captured, which a wait for all of them breaks.
+    pub(crate) fn captures_nothing(&mut self, context: u64) -> Answer {
+        let mut of_it = self.streams.values().filter(|stream| stream.context == context);
+        if let Some(capture) = of_it.find_map(|stream| stream.capture) {
             self.invalidate(capture);
             return Err(self.wrong(Code::STREAM_CAPTURE_UNSUPPORTED, "a stream of it is being captured"));
         }
+        Ok(())
+    }
+
+    /// All that a context has been given so far, graphs included.
+    pub(crate) fn wait_for_context(&mut self, context: u64) -> Wait {
         let of_it = self.streams.iter().filter(|(_, stream)| stream.context == context);
         let streams: Vec<u64> = of_it.map(|(&handle, _)| handle).collect();
-        let mut wait = self.wait_for_streams(&streams);
-        wait.contexts = vec![context];
-        Ok(wait)
+        Wait { contexts: vec![context], ..self.wait_for_streams(&streams) }
     }
 
     /// All that a device has been given so far; of no context in particular.

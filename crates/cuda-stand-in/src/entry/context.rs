@@ -17,7 +17,7 @@ fn create(driver: &mut Driver, out: *mut u64, flags: u32, device: i32) -> Answer
 fn ended(driver: &mut Driver, context: Option<u64>) -> Answer<Wait> {
     match context.filter(|context| driver.contexts.contains_key(context)) {
         // What came to grief is of no interest any more.
-        Some(context) => Ok(Wait { contexts: Vec::new(), ..driver.wait_for_context(context)? }),
+        Some(context) => Ok(Wait { contexts: Vec::new(), ..driver.wait_for_context(context) }),
         None => Ok(Wait::default()),
     }
 }
@@ -123,7 +123,8 @@ waiting_api! {
     fn cuCtxSynchronize() =>
         |driver| {
             let context = driver.current_context()?;
-            driver.wait_for_context(context)
+            driver.captures_nothing(context)?;
+            Ok(driver.wait_for_context(context))
         },
         |_| Ok(());
 }

@@ -41,7 +41,8 @@ waiting_api! {
             d.no_capture_minds()?;
             let stream = d.stream(0)?;
             for context in [to_context, from_context] {
-                let before = d.wait_for_context(context)?;
+                d.captures_nothing(context)?;
+                let before = d.wait_for_context(context);
                 before.records.into_iter().for_each(|record| d.push(stream, crate::work::Work::Wait(record)));
             }
             d.copy_peer(stream, (to, to_context), (from, from_context), bytes)?;

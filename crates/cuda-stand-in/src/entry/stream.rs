@@ -98,7 +98,9 @@ fn wait_word(driver: &mut Driver, stream: u64, at: u64, wide: bool, value: u64, 
         2 => Compare::And,
         3 => Compare::Nor,
         _ => {
-            return Err(driver.wrong(Code::INVALID_VALUE, format!("a wait for a value with flags {flags:#x}")));
+            return Err(
+                driver.wrong(Code::INVALID_VALUE, format!("a wait for a value with flags {flags:#x}"))
+            );
         }
     };
     word(driver, stream, at, wide)?;
