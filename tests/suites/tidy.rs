@@ -129,6 +129,11 @@ fn no_library_prints_reads_the_environment_or_ends_the_process() {
                 assert_eq!(code.matches(banned).count(), 1, "{shown}: {banned}");
                 continue;
             }
+            // Nor can who starts a program over the stand-in for a driver tell it otherwise what to be.
+            if banned == "env::var(" && path.ends_with("cuda-stand-in/src/config.rs") {
+                assert_eq!(code.matches(banned).count(), 1, "{shown}: {banned}");
+                continue;
+            }
             assert!(!code.contains(banned), "{shown}: {banned}");
         }
     }

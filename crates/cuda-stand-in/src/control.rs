@@ -17,6 +17,7 @@
 use crate::config::{Config, Stats};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::CString;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
@@ -43,6 +44,25 @@ pub fn session(config: &Config) -> Result<Session, String> {
     let session = Session { library: library()?, _alone: alone };
     session.configure(config)?;
     Ok(session)
+}
+
+/// Variables of the environment with which a program that is started finds the stand-in as its driver, of such a machine. Races and
+/// errors are added to the file `report` as they are found, one a line; it is not there if there were none.
+///
+/// # Errors
+/// A sentence if the library is not there, or the folder that a loader looks into cannot be made beside it.
+pub fn environment(config: &Config, report: Option<&Path>) -> Result<[(&'static str, String); 2], String> {
+    let library = crate::path()?;
+    let folder = library.with_file_name("cuda-stand-in-as-driver");
+    let told = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(told)?;
+    match std::os::unix::fs::symlink(&library, folder.join("libcuda.so")) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(told(error)),
+        _ => {}
+    }
+    let report = report.map(|path| path.to_string_lossy());
+    let folder = folder.to_string_lossy().into_owned();
+    Ok([("LD_LIBRARY_PATH", folder), ("CUDA_STAND_IN", config.as_text(report.as_deref()))])
 }
 
 /// The stand-in, for one test.

@@ -16,6 +16,8 @@ use crate::random::Random;
 use crate::stream::Stream;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -66,6 +68,8 @@ pub(crate) struct Driver {
     pub(crate) told_others: Clock,
     pub(crate) reports: Reports,
     pub(crate) log: Vec<String>,
+    /// A file that races and errors are added to as they are found.
+    report: Option<PathBuf>,
     pub(crate) stats: Stats,
     failures: Vec<Failure>,
     pub(crate) initialised: bool,
@@ -108,10 +112,11 @@ impl Held {
         Held(DRIVER.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The driver; one of a machine as by default if none was set up.
+    /// The driver; of the machine that the environment says if none was set up.
     pub(crate) fn driver(&mut self) -> Answer<&mut Driver> {
         if self.0.is_none() {
-            *self.0 = Some(Driver::new(Config::default())?);
+            let (config, report) = Config::of_environment().ok_or(Code::INVALID_VALUE)?;
+            *self.0 = Some(Driver { report, ..Driver::new(config)? });
         }
         self.0.as_mut().ok_or(Code::UNKNOWN)
     }
@@ -158,6 +163,7 @@ impl Driver {
             told_others: Clock::default(),
             reports: Reports::default(),
             log: Vec::new(),
+            report: None,
             stats: Stats::default(),
             failures: Vec::new(),
             initialised: false,
@@ -182,10 +188,19 @@ impl Driver {
     pub(crate) fn wrong(&mut self, code: Code, text: impl AsRef<str>) -> Code {
         let name = code.told().map_or("?".into(), |(name, _)| name.to_string_lossy());
         let text = format!("{}: {}: {}", self.calling, text.as_ref(), name);
+        self.report(&text);
         if self.log.len() < LOG_MAX {
             self.log.push(text);
         }
         code
+    }
+
+    /// Adds a line to the file of what is found, if there is one.
+    fn report(&self, line: &str) {
+        let Some(path) = &self.report else { return };
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        // Who reads it finds it missing if it cannot be written.
+        let _ = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
     }
 
     /// The call of a function is to fail, after so many that do not.
@@ -321,7 +336,9 @@ impl Driver {
         }
         let place = allocation.to_string();
         for rival in rivals {
-            self.reports.add(&rival, &access, &place);
+            if let Some(text) = self.reports.add(&rival, &access, &place) {
+                self.report(&text);
+            }
         }
     }
 

@@ -66,23 +66,25 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// Two accesses of `place`, of which the later ran second.
-    pub(crate) fn add(&mut self, earlier: &Access, later: &Access, place: &str) {
+    /// Two accesses of `place`, of which the later ran second. What is said of them, if it has not been said.
+    pub(crate) fn add(&mut self, earlier: &Access, later: &Access, place: &str) -> Option<String> {
         if !self.known.insert((earlier.what.clone(), later.what.clone())) {
-            return;
+            return None;
         }
         self.count += 1;
-        if self.texts.len() < REPORTS_MAX {
+        (self.texts.len() < REPORTS_MAX).then(|| {
             let does = |access: &Access| if access.writes { "writes" } else { "reads" };
             let (from, to) = (earlier.from.max(later.from), earlier.to.min(later.to));
-            self.texts.push(format!(
+            let text = format!(
                 "race: {} {} bytes {from}..{to} of {place}, and {} {} them; nothing orders the two",
                 earlier.what,
                 does(earlier),
                 later.what,
                 does(later),
-            ));
-        }
+            );
+            self.texts.push(text.clone());
+            text
+        })
     }
 }
 

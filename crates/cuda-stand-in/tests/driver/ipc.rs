@@ -1,4 +1,4 @@
-//! Memory and events of two processes: the test starts itself once more.
+//! Memory and events of two processes, and a process that finds the stand-in by itself: the test starts itself once more.
 
 use crate::support::*;
 use cuda_stand_in::Config;
@@ -129,4 +129,34 @@ fn what_cannot_be_shared() {
     assert_eq!(open(CUipcMemHandle { reserved: [1; 64] }), Err(CUresult::CUDA_ERROR_INVALID_HANDLE));
     let mut handle = CUipcEventHandle { reserved: [0; 64] };
     assert_eq!(cu!(cuIpcGetEventHandle(&mut handle, event())), Err(CUresult::CUDA_ERROR_INVALID_HANDLE));
+}
+
+#[test]
+fn a_program_that_knows_nothing_of_it_finds_it_by_the_environment() {
+    let folder = std::env::temp_dir().join(format!("cuda-stand-in-report-{}", std::process::id()));
+    let config = Config { devices: 5, seed: 3, ..Config::default() };
+    let environment = cuda_stand_in::control::environment(&config, Some(&folder)).unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "ipc::a_program_that_knows_nothing", "--ignored", "--test-threads=1"])
+        .envs(environment)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let report = std::fs::read_to_string(&folder).unwrap();
+    std::fs::remove_file(&folder).unwrap();
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines.len(), 2, "{report}");
+    assert!(lines[0].starts_with("race: ") && lines[1].starts_with("cuMemFree_v2: "), "{report}");
+}
+
+#[test]
+#[ignore = "started by the test above"]
+fn a_program_that_knows_nothing() {
+    assert_eq!(CudaContext::device_count().unwrap(), 5);
+    let context = CudaContext::new(4).unwrap();
+    let at = malloc(64).unwrap();
+    fill(at, 1, 64, stream()).unwrap();
+    fill(at, 2, 64, stream()).unwrap();
+    context.synchronize().unwrap();
+    assert!(cu!(cuMemFree_v2(at + 1)).is_err());
 }

@@ -17,6 +17,8 @@ mod faults;
 mod graphs;
 mod ipc;
 mod kernels;
+mod oracle;
 mod races;
 mod support;
+mod threads;
 mod words;
