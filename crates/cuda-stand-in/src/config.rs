@@ -18,6 +18,9 @@ pub struct Config {
     pub peers: Vec<u64>,
     /// A wait that nothing can end is given up after so long.
     pub patience_ms: u64,
+    /// Operations that a queue holds. Who enqueues one more waits until there is room, as with a real driver, whose queues hold
+    /// about a thousand.
+    pub depth: usize,
     /// Whether threads of the host are told apart: work of one is then ordered before another's only through the driver or
     /// [`hands_over`](crate::control::Session::hands_over). Otherwise threads are taken to tell each other all they know.
     pub threads_apart: bool,
@@ -31,6 +34,7 @@ impl Default for Config {
             device_bytes: 1 << 30,
             peers: Vec::new(),
             patience_ms: 10_000,
+            depth: 1024,
             threads_apart: false,
         }
     }
@@ -39,9 +43,9 @@ impl Default for Config {
 impl Config {
     /// As the value of the variable, with the file that what is found is added to.
     pub(crate) fn as_text(&self, report: Option<&str>) -> String {
-        let Config { devices, seed, device_bytes, peers, patience_ms, threads_apart } = self;
+        let Config { devices, seed, device_bytes, peers, patience_ms, depth, threads_apart } = self;
         let mut text = format!(
-            "devices={devices} seed={seed} device_bytes={device_bytes} patience_ms={patience_ms} \
+            "devices={devices} seed={seed} device_bytes={device_bytes} patience_ms={patience_ms} depth={depth} \
              threads_apart={threads_apart}"
         );
         if !peers.is_empty() {
@@ -65,6 +69,7 @@ impl Config {
                 "seed" => config.seed = value.parse().ok()?,
                 "device_bytes" => config.device_bytes = value.parse().ok()?,
                 "patience_ms" => config.patience_ms = value.parse().ok()?,
+                "depth" => config.depth = value.parse().ok()?,
                 "threads_apart" => config.threads_apart = value.parse().ok()?,
                 "peers" => {
                     config.peers = value.split(',').map(|row| row.parse().ok()).collect::<Option<_>>()?

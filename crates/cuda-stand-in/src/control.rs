@@ -106,6 +106,7 @@ impl Session {
             config.device_bytes => u64,
             peers => *const u64,
             config.patience_ms => u64,
+            config.depth as u64 => u64,
             config.threads_apart.into() => u32
         ) -> u32);
         told("a new machine", code)

@@ -73,6 +73,8 @@ pub(crate) struct Driver {
     pub(crate) stats: Stats,
     failures: Vec<Failure>,
     pub(crate) initialised: bool,
+    /// A queue holds more than it should.
+    pub(crate) full: bool,
     /// The function that is being called.
     pub(crate) calling: &'static str,
     pub(crate) operations: u64,
@@ -167,6 +169,7 @@ impl Driver {
             stats: Stats::default(),
             failures: Vec::new(),
             initialised: false,
+            full: false,
             calling: "",
             operations: 0,
             actors: 0,

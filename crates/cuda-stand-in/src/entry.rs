@@ -20,7 +20,7 @@ mod stream;
 
 use crate::code::{Answer, Code};
 use crate::driver::{Driver, Held, WITHIN};
-use crate::wait::Wait;
+use crate::wait::{Wait, make_room};
 use std::ffi::{CStr, c_char};
 
 /// Functions that do not wait: `fn NAME(ARGUMENTS) => |driver| …;`.
@@ -73,7 +73,12 @@ fn code(answer: Answer) -> Code {
 }
 
 fn at_once(name: &'static str, body: impl FnOnce(&mut Driver) -> Answer) -> Code {
-    code(open(name).and_then(|mut held| body(held.driver()?)))
+    let body = || {
+        let mut held = open(name)?;
+        body(held.driver()?)?;
+        make_room(held)
+    };
+    code(body())
 }
 
 fn waiting(

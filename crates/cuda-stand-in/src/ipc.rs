@@ -69,8 +69,8 @@ impl Handle {
 pub(crate) struct Exchange {
     words: Space,
     used: u64,
-    /// Memory of others, by what its handle says, and where it lies here.
-    opened: BTreeMap<Place, u64>,
+    /// Memory of others, by what its handle says and for which context, and where it lies here.
+    opened: BTreeMap<(Place, u64), u64>,
     /// Where shared events were recorded last by this process, by their words.
     recorded: BTreeMap<u64, Arc<Record>>,
     /// Files of others' events.
@@ -142,7 +142,7 @@ impl Driver {
         if place.process == std::process::id() {
             return self.open_own(place, device);
         }
-        if let Some(&base) = self.exchange()?.opened.get(&place) {
+        if let Some(&base) = self.exchange()?.opened.get(&(place, context)) {
             if let Some(allocation) = self.memory.find_mut(base) {
                 allocation.openings += 1;
             }
@@ -156,7 +156,7 @@ impl Driver {
             }
         };
         self.memory.import(base, place.bytes, device, context, space);
-        self.exchange()?.opened.insert(place, base);
+        self.exchange()?.opened.insert((place, context), base);
         Ok(base)
     }
 

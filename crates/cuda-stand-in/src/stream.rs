@@ -169,6 +169,7 @@ impl Driver {
         let Some(stream) = self.streams.get_mut(&stream) else { return };
         let what = format!("{} (operation {number} in {})", work.told(), stream.label).into();
         stream.queue.push_back(Operation { work, host, what });
+        self.full |= stream.queue.len() > self.config.depth;
     }
 
     /// A point after all that a stream has to do now.

@@ -36,33 +36,53 @@ impl Wait {
     }
 
     /// Advances queues until it is over.
-    pub(crate) fn wait(&self, mut held: Held) -> (Held, Answer) {
-        let mut idle: Option<Instant> = None;
-        loop {
-            let driver = match held.driver() {
-                Ok(driver) => driver,
-                Err(code) => return (held, Err(code)),
-            };
-            if self.is_over() {
-                self.learn(driver);
-                let sound = self.contexts.iter().try_for_each(|&context| driver.sound(context));
-                return (held, sound);
+    pub(crate) fn wait(&self, held: Held) -> (Held, Answer) {
+        let (mut held, answer) = advance_until(held, |_| self.is_over());
+        let learn = |driver: &mut Driver| {
+            self.learn(driver);
+            self.contexts.iter().try_for_each(|&context| driver.sound(context))
+        };
+        let answer = answer.and_then(|()| learn(held.driver()?));
+        (held, answer)
+    }
+}
+
+/// Whoever has enqueued more than a queue holds waits until there is room.
+pub(crate) fn make_room(mut held: Held) -> Answer {
+    if !held.driver()?.full {
+        return Ok(());
+    }
+    let fits = |driver: &Driver| driver.streams.values().all(|s| s.queue.len() <= driver.config.depth);
+    let (mut held, answer) = advance_until(held, fits);
+    held.driver()?.full = false;
+    answer
+}
+
+/// Takes steps until something has come about, or nothing can bring it about.
+fn advance_until(mut held: Held, over: impl Fn(&Driver) -> bool) -> (Held, Answer) {
+    let mut idle: Option<Instant> = None;
+    loop {
+        let driver = match held.driver() {
+            Ok(driver) => driver,
+            Err(code) => return (held, Err(code)),
+        };
+        if over(driver) {
+            return (held, Ok(()));
+        }
+        match driver.step() {
+            Step::Ran => idle = None,
+            Step::Call { stream, function, data } => {
+                held = call(held, stream, function, data);
+                idle = None;
             }
-            match driver.step() {
-                Step::Ran => idle = None,
-                Step::Call { stream, function, data } => {
-                    held = call(held, stream, function, data);
-                    idle = None;
+            Step::Idle => {
+                let patience = Duration::from_millis(driver.config.patience_ms);
+                let since = *idle.get_or_insert_with(Instant::now);
+                if driver.is_stuck() || since.elapsed() > patience {
+                    let code = given_up(driver);
+                    return (held, Err(code));
                 }
-                Step::Idle => {
-                    let patience = Duration::from_millis(driver.config.patience_ms);
-                    let since = *idle.get_or_insert_with(Instant::now);
-                    if driver.is_stuck() || since.elapsed() > patience {
-                        let code = given_up(driver);
-                        return (held, Err(code));
-                    }
-                    held = held.pause();
-                }
+                held = held.pause();
             }
         }
     }

@@ -26,6 +26,7 @@ extern "C" fn collcStandInConfigure(
     device_bytes: u64,
     peers: *const u64,
     patience_ms: u64,
+    depth: u64,
     threads_apart: u32,
 ) -> Code {
     let body = || {
@@ -35,7 +36,15 @@ extern "C" fn collcStandInConfigure(
         }
         let peers = if peers.is_null() { Vec::new() } else { get_all(peers, devices)? };
         let threads_apart = threads_apart != 0;
-        Held::take().replace(Config { devices, seed, device_bytes, peers, patience_ms, threads_apart })
+        Held::take().replace(Config {
+            devices,
+            seed,
+            device_bytes,
+            peers,
+            patience_ms,
+            depth: depth as usize,
+            threads_apart,
+        })
     };
     code(body())
 }

@@ -332,3 +332,24 @@ fn pointers_tell_what_they_are_of() {
     cu!(cuMemGetAddressRange_v2(&mut base, &mut size, at + 60)).unwrap();
     assert_eq!((base, size), (at, 64));
 }
+
+#[test]
+fn queues_are_of_some_depth_and_who_fills_them_waits() {
+    let session = session(Config { depth: 10, ..Config::default() });
+    let _context = CudaContext::new(0).unwrap();
+    let (at, one) = (malloc(8).unwrap(), stream());
+    for value in 0..100 {
+        fill(at, value, 8, one).unwrap();
+        assert!(session.stats().pending <= 10);
+    }
+    sync(one).unwrap();
+    clean(&session);
+    cu!(cuMemsetD8_v2(at, 0, 8)).unwrap();
+    cu!(cuCtxSynchronize()).unwrap();
+    cu!(cuStreamWaitValue32_v2(one, at, 1, 0)).unwrap();
+    // What would end the wait stands behind it.
+    let answers: Vec<Answer> = (0..10).map(|value| fill(at + 4, value, 4, one)).collect();
+    assert!(answers[..9].iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(answers[9], Err(CUresult::CUDA_ERROR_LAUNCH_TIMEOUT));
+    says(&session.log(), &["cuMemsetD8Async: the wait is given up: 1 queues cannot go on"]);
+}

@@ -59,6 +59,10 @@ fn two_processes_share_memory_words_and_an_event() {
         let mut child = start("ipc::the_other_process", &handle_of(at).unwrap(), &event_handle);
         cu!(cuStreamWriteValue32_v2(stream, at, 1, 0)).unwrap();
         cu!(cuStreamWaitValue32_v2(stream, at + 4, 1, 1)).unwrap();
+        // Another stream hears of the first one's work by way of the other process alone.
+        let second = self::stream();
+        cu!(cuStreamWaitValue32_v2(second, at + 4, 1, 1)).unwrap();
+        fill(at + 64, 1, 64, second).unwrap();
         let back = pinned(64).unwrap();
         copy(back, at + 128, 64, stream).unwrap();
         sync(stream).unwrap();
@@ -67,6 +71,7 @@ fn two_processes_share_memory_words_and_an_event() {
         cu!(cuMemcpy(seen.as_mut_ptr() as u64, back, 64)).unwrap();
         assert_eq!(seen, [7; 64]);
         assert!(child.wait().unwrap().success(), "the other process failed");
+        sync(second).unwrap();
         clean(&session);
     }
 }
