@@ -124,6 +124,13 @@ mod tests {
         assert_eq!(history.note(access(0, 20, false, later), &told).len(), 0);
         assert_eq!(history.note(access(25, 26, false, later), &told).len(), 1);
         assert_eq!(history.note(access(30, 100, false, later), &told).len(), 0);
+        // Someone who was told nothing races with what is left on either side.
+        let mut stranger = Clock::default();
+        let unknown = stranger.tick(2);
+        assert_eq!(history.note(access(0, 20, false, unknown), &stranger).len(), 1);
+        assert_eq!(history.note(access(30, 31, false, unknown), &stranger).len(), 1);
+        assert_eq!(history.note(access(99, 100, false, unknown), &stranger).len(), 1);
+        assert_eq!(history.note(access(100, 101, false, unknown), &stranger).len(), 0);
     }
 
     #[test]

@@ -154,6 +154,23 @@ fn a_graph_comes_after_what_its_stream_did_and_before_what_it_does() {
     }
 }
 
+/// Launches of one graph follow each other, whichever streams they are in; those of two made of it do not.
+#[test]
+fn a_graph_does_not_overtake_itself() {
+    for (same, racy) in [(true, false), (false, true)] {
+        for seed in 0..12 {
+            let (session, context) = machine(seed);
+            let (one, other, at) = (stream(), stream(), malloc(192).unwrap());
+            let graph = forked(one, other, at, true).unwrap();
+            let (made, again) = (instantiated(graph), instantiated(graph));
+            cu!(cuGraphLaunch(made, one)).unwrap();
+            cu!(cuGraphLaunch(if same { made } else { again }, other)).unwrap();
+            context.synchronize().unwrap();
+            assert_eq!(session.race_count() > 0, racy, "seed {seed}: {:?}", session.races());
+        }
+    }
+}
+
 #[test]
 fn host_functions_and_words_are_captured_too() {
     unsafe extern "C" fn count(number: *mut std::ffi::c_void) {
