@@ -161,7 +161,16 @@ fn a_graph_does_not_overtake_itself() {
         for seed in 0..12 {
             let (session, context) = machine(seed);
             let (one, other, at) = (stream(), stream(), malloc(192).unwrap());
-            let graph = forked(one, other, at, true).unwrap();
+            // What was filled is read in another branch, after which the first one does nothing more.
+            let (fork, join) = (event(), event());
+            begin(one);
+            fill(at, 1, 64, one).unwrap();
+            record(fork, one);
+            wait(other, fork);
+            copy(at + 64, at, 64, other).unwrap();
+            record(join, other);
+            wait(one, join);
+            let graph = end(one).unwrap();
             let (made, again) = (instantiated(graph), instantiated(graph));
             cu!(cuGraphLaunch(made, one)).unwrap();
             cu!(cuGraphLaunch(if same { made } else { again }, other)).unwrap();
