@@ -20,6 +20,8 @@ pub struct Totals {
     pub locals: u32,
     /// What is sent, and so received.
     pub sent: f64,
+    /// Of what is sent, what need not be written for each peer.
+    pub common: f64,
     /// What is reduced.
     pub reduced: f64,
     /// What is copied within ranks.
@@ -37,6 +39,10 @@ impl Outline {
                 ItemKind::Send => {
                     totals.messages += 1;
                     totals.sent += item.share;
+                    if item.common != NONE {
+                        let sends = f64::from(self.shared[item.common as usize]);
+                        totals.common += item.share * (1.0 - 1.0 / sends);
+                    }
                 }
                 ItemKind::Recv => {}
                 ItemKind::RecvReduce => totals.reduced += item.share,
@@ -92,11 +98,14 @@ impl Totals {
         let bytes = work.bytes as f64;
         let far = constants.far_share(self.touched * bytes * f64::from(layout.ranks_on_host(ranks)));
         let us = |share: f64, ns: f64| share * bytes * ns / 1000.0;
+        let saved = if constants.shared_from_bytes.is_some() { self.common } else { 0.0 };
         let processor = f64::from(self.messages) * (constants.send_us + constants.recv_us)
             + f64::from(self.locals) * constants.local_us
-            + us(self.sent, constants.send.ns(far) + constants.recv.ns(far))
-            + us(self.reduced, constants.reduction(work.dtype, work.user_operator).ns(far))
-            + us(self.copied, constants.copy.ns(far));
+            + us(self.sent - saved, constants.send.ns(far))
+            // What stays in the cache of what is stored and reduced is not known here.
+            + us(self.sent, constants.recv.near_ns)
+            + us(self.reduced, constants.reduction(work.dtype, work.user_operator).near_ns)
+            + us(self.copied, constants.copy.near_ns);
         let on_host = layout.ranks_on_host(ranks);
         let cores = (layout.hosts(ranks) * on_host.min(layout.cores)).clamp(1, ranks.max(1));
         // A message is seen on another core, or in another rank's turn on the same.

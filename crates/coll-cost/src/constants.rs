@@ -34,6 +34,9 @@ pub struct Constants {
     pub reduce_user: Rate,
     /// Bytes that all ranks of a machine may touch before rates turn from near to far.
     pub cache_bytes: u64,
+    /// From how many bytes on a message to several peers may be written once and read by all; none if it never is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_from_bytes: Option<u64>,
     /// Between machines, where the transport reaches that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Wire>,
@@ -89,6 +92,12 @@ impl Rate {
 }
 
 impl Constants {
+    /// Whether a message of so many bytes that goes to so many peers is written once for all.
+    pub fn shares(&self, sends: u32, bytes: f64) -> bool {
+        self.shared_from_bytes.is_some_and(|least| bytes >= least as f64)
+            && coll_plan::is_worth_sharing(sends, bytes as u64)
+    }
+
     /// The rate of a reduction.
     pub fn reduction(&self, dtype: DType, user: bool) -> Rate {
         match user {

@@ -2,8 +2,8 @@
 //! buffer's, and what each sets off.
 
 use coll_contract::Contract;
-use coll_plan::{Action, Plan, Region, Run, Store};
-use std::collections::BTreeMap;
+use coll_plan::{Action, Op, Plan, RankPlan, Region, Run, Store};
+use std::collections::{BTreeMap, HashSet};
 
 /// Nobody.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -37,6 +37,10 @@ pub struct Item {
     pub(crate) leader: u32,
     /// How many operations it waits for.
     pub(crate) waits: u32,
+    /// What it stores is read by no other operation, so that it need not stay in the cache.
+    pub(crate) past_cache: bool,
+    /// The message that a send has in common with others, by its number in [`Outline::shared`].
+    pub(crate) common: u32,
 }
 
 /// A whole plan, ready to be run on constants.
@@ -49,8 +53,13 @@ pub struct Outline {
     pub(crate) next: Vec<u32>,
     /// For each operation, the sends that follow it: most have none, so they are a list.
     pub(crate) followers: Vec<(u32, u32)>,
+    /// How many sends each message has that goes to several peers as it is.
+    pub(crate) shared: Vec<u32>,
     /// Bytes of all of a rank's buffers, as a share of the sized one's.
     pub(crate) touched: f64,
+    /// Of the bytes that a rank reduces, the share that it does not reduce into a place once more: the most that any has. What
+    /// comes from several peers at once is reduced into one place while that is in the cache.
+    pub(crate) accumulated: f64,
 }
 
 impl Outline {
@@ -63,15 +72,23 @@ impl Outline {
             starts: Vec::new(),
             next: Vec::new(),
             followers: Vec::new(),
+            shared: Vec::new(),
             touched: shares.touched,
+            accumulated: 0.0,
         };
         let mut edges: Vec<(u32, u32)> = Vec::new();
         let mut messages: BTreeMap<(u32, u32, u32), [Vec<u32>; 2]> = BTreeMap::new();
         for part in &plan.ranks {
             let base = outline.items.len() as u32;
+            let (common, first) = (coll_plan::shared_sends(part), outline.shared.len() as u32);
             for (at, op) in part.ops.iter().enumerate() {
                 let id = base + at as u32;
                 let mut item = item(plan, part.regions(moved(op)), op.action, part.rank, &shares);
+                if let Some(common) = common[at] {
+                    item.common = first + common;
+                    outline.shared.resize(outline.shared.len().max(item.common as usize + 1), 0);
+                    outline.shared[item.common as usize] += 1;
+                }
                 for wait in part.waits(op) {
                     match wait.along {
                         true => item.leader = base + wait.op,
@@ -89,6 +106,7 @@ impl Outline {
                 }
                 outline.items.push(item);
             }
+            outline.note_memory(plan, part, base, &shares);
             for lane in &part.lanes {
                 edges.extend((lane.start + 1..lane.end).map(|op| (base + op - 1, base + op)));
             }
@@ -122,6 +140,29 @@ impl Outline {
             }
         }
         self
+    }
+
+    /// Notes what a rank's operations do with memory: where it accumulates, and what it stores for its caller alone.
+    fn note_memory(&mut self, plan: &Plan, part: &RankPlan, base: u32, shares: &Shares) {
+        let reduces = |op: &Op| matches!(op.action, Action::RecvReduce { .. } | Action::Reduce { .. });
+        let targets = part.ops.iter().filter(|op| reduces(op)).flat_map(|op| part.regions(op.target));
+        let sum = |regions: &mut dyn Iterator<Item = &Region>| -> f64 {
+            regions.map(|region| shares.region(plan, region)).sum()
+        };
+        let reduced = sum(&mut targets.clone());
+        let places: HashSet<&Region> = targets.collect();
+        if reduced > 0.0 {
+            self.accumulated = self.accumulated.max(sum(&mut places.into_iter()) / reduced);
+        }
+        // By block: plans read what they store in the pieces that they stored it in, or in whole blocks.
+        let place = |region: &Region| (region.store, region.block);
+        let read = part.ops.iter().flat_map(|op| [op.source, op.operand]).flat_map(|run| part.regions(run));
+        let read: HashSet<(Store, u32)> = read.map(place).collect();
+        for (item, op) in self.items[base as usize..].iter_mut().zip(&part.ops) {
+            let stores = matches!(op.action, Action::Copy | Action::Recv { .. });
+            item.past_cache =
+                stores && !part.regions(op.target).iter().any(|region| read.contains(&place(region)));
+        }
     }
 
     /// Number of operations.
@@ -183,7 +224,16 @@ pub(crate) fn moved(op: &coll_plan::Op) -> Run {
 
 fn item(plan: &Plan, regions: &[Region], action: Action, rank: u32, shares: &Shares) -> Item {
     let share = regions.iter().map(|region| shares.region(plan, region)).sum();
-    Item { kind: kind(action), share, rank, partner: NONE, leader: NONE, waits: 0 }
+    Item {
+        kind: kind(action),
+        share,
+        rank,
+        partner: NONE,
+        leader: NONE,
+        waits: 0,
+        past_cache: false,
+        common: NONE,
+    }
 }
 
 pub(crate) fn kind(action: Action) -> ItemKind {

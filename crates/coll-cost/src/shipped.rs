@@ -35,6 +35,7 @@ fn shm() -> Constants {
         switch_us: 1.8,
         send: Rate { near_ns: 0.045, far_ns: 0.09 },
         recv: Rate { near_ns: 0.045, far_ns: 0.09 },
+        shared_from_bytes: Some(16 << 10),
         ..shared("shm")
     }
 }
@@ -64,6 +65,7 @@ fn shared(transport: &str) -> Constants {
         reduce: [(DType::F32, sum), (DType::F16, narrow), (DType::Bf16, narrow)].into(),
         reduce_user: user,
         cache_bytes: 32 << 20,
+        shared_from_bytes: None,
         wire: None,
         fit: None,
     }

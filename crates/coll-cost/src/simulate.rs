@@ -13,6 +13,10 @@ use std::collections::{BinaryHeap, VecDeque};
 /// A receive may begin when so much has been sent.
 pub const QUANTUM_BYTES: f64 = 65_536.0;
 
+/// How much of what memory takes more than the cache is left where the executor stores past the cache: what is overwritten is
+/// not fetched.
+const PAST_CACHE: f64 = 0.5;
+
 impl Outline {
     /// The time of one call, in microseconds, from its start on all ranks to its end on the last.
     pub fn predict_us(&self, constants: &Constants, layout: Layout, work: Work) -> f64 {
@@ -124,6 +128,11 @@ struct Prices {
     send: f64,
     recv: f64,
     copy: f64,
+    /// What is stored past the cache.
+    recv_past: f64,
+    /// What is not stored as it is.
+    recv_near: f64,
+    copy_past: f64,
     reduce: f64,
 }
 
@@ -140,6 +149,8 @@ struct Run<'o> {
     /// The end of each operation, or of what it does itself while `open` says that it waits for another's end.
     end: Vec<f64>,
     state: Vec<State>,
+    /// Which messages that go to several peers have been written.
+    written: Vec<bool>,
     ranks: Vec<Rank>,
     cores: Vec<Core>,
     /// For each machine, when its wire is free.
@@ -160,13 +171,17 @@ impl<'o> Run<'o> {
         let bytes = work.bytes as f64;
         let touched = outline.touched * bytes * f64::from(layout.ranks_on_host(outline.ranks));
         let far = constants.far_share(touched);
+        let accumulates_far = far * outline.accumulated;
         let us = |ns: f64| ns / 1000.0;
         let prices = Prices {
             bytes,
             send: us(constants.send.ns(far)),
             recv: us(constants.recv.ns(far)),
             copy: us(constants.copy.ns(far)),
-            reduce: us(constants.reduction(work.dtype, work.user_operator).ns(far)),
+            recv_near: us(constants.recv.near_ns),
+            recv_past: us(constants.recv.ns(far * PAST_CACHE)),
+            copy_past: us(constants.copy.ns(far * PAST_CACHE)),
+            reduce: us(constants.reduction(work.dtype, work.user_operator).ns(accumulates_far)),
         };
         let items = outline.items.len();
         let home = |rank: u32| {
@@ -189,6 +204,7 @@ impl<'o> Run<'o> {
             since: vec![0.0; items],
             end: vec![0.0; items],
             state: vec![State::Ahead; items],
+            written: vec![false; outline.shared.len()],
             ranks: (0..outline.ranks)
                 .map(|rank| Rank {
                     mode: Mode::Asleep,
@@ -272,13 +288,19 @@ impl<'o> Run<'o> {
     fn go(&mut self, now: f64, rank: u32) {
         let id = self.ranks[rank as usize].able.pop_front().expect("invariant: a rank goes for an operation");
         self.ranks[rank as usize].mode = Mode::Running;
-        let item = self.outline.items[id as usize];
+        let outline = self.outline;
+        let item = outline.items[id as usize];
         let (constants, prices) = (self.constants, &self.prices);
         let bytes = item.share * prices.bytes;
+        let shares = item.common != NONE && constants.shares(outline.shared[item.common as usize], bytes);
+        let written = shares && std::mem::replace(&mut self.written[item.common as usize], true);
         let (message, byte) = match item.kind {
+            ItemKind::Send if written => (constants.send_us, 0.0),
             ItemKind::Send => (constants.send_us, prices.send),
+            ItemKind::Recv if item.past_cache => (constants.recv_us, prices.recv_past),
             ItemKind::Recv => (constants.recv_us, prices.recv),
-            ItemKind::RecvReduce => (constants.recv_us, prices.recv + prices.reduce),
+            ItemKind::RecvReduce => (constants.recv_us, prices.recv_near + prices.reduce),
+            ItemKind::Copy if item.past_cache => (constants.local_us, prices.copy_past),
             ItemKind::Copy => (constants.local_us, prices.copy),
             ItemKind::Reduce => (constants.local_us, prices.reduce),
         };
@@ -288,7 +310,6 @@ impl<'o> Run<'o> {
             let first = now + message + bytes.min(QUANTUM_BYTES) * byte;
             self.set_out(first, id);
         }
-        let outline = self.outline;
         for &(_, follower) in outline.followers(id) {
             // What comes in goes out a quantum behind.
             let out = constants.send_us + bytes.min(QUANTUM_BYTES) * self.prices.send;

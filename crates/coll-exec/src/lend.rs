@@ -112,7 +112,13 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
     }
 
     /// Sends the header, or what is left of it. Says whether it is gone whole.
-    fn lend_header(&mut self, lane: u32, op: &BoundOp, link: u32, message: u32) -> Result<bool, Fault> {
+    pub(crate) fn lend_header(
+        &mut self,
+        lane: u32,
+        op: &BoundOp,
+        link: u32,
+        message: u32,
+    ) -> Result<bool, Fault> {
         let to = self.code.links[link as usize].link;
         let header = Header { lent: true, ..self.header(op, link, message) }.to_bytes();
         let header = &header[..Header::size_bytes(message)];

@@ -18,6 +18,7 @@ mod ready;
 mod receive;
 mod run;
 mod send;
+mod share;
 mod short;
 mod sink;
 mod state;

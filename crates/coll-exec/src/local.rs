@@ -20,7 +20,7 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
             let len = if source == target { target.len } else { TURN_BYTES - turn_bytes };
             let part = target.part(cursor.offset, len);
             if source != target {
-                self.memory.copy(part, source.part(cursor.offset, part.len));
+                self.memory.copy(part, source.part(cursor.offset, part.len), op.past_cache);
                 turn_bytes += part.len;
             }
             cursor.advance(target.len, part.len);

@@ -124,10 +124,13 @@ impl Memory<'_, '_> {
 
     /// `target := source` for segments that may be one, and are not copied then.
     #[inline]
-    pub(crate) fn copy(&mut self, target: Segment, source: Segment) {
+    pub(crate) fn copy(&mut self, target: Segment, source: Segment, past_cache: bool) {
         if target != source && target.len > 0 {
             let (to, from) = self.pair(target, source);
-            to.copy_from_slice(from);
+            match past_cache {
+                true => coll_kernel::copy_past_cache(to, from),
+                false => to.copy_from_slice(from),
+            }
         }
     }
 

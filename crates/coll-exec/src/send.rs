@@ -19,8 +19,12 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         if self.state.links[link as usize].sent != message {
             return Ok(Turn::Parked);
         }
-        let state = &self.state.lanes[lane as usize];
-        if state.lent || state.header_bytes == 0 && self.may_lend(op, self.code.links[link as usize].link) {
+        let (state, to) = (&self.state.lanes[lane as usize], self.code.links[link as usize].link);
+        let begins = state.header_bytes == 0;
+        if state.shared || begins && self.may_share(op, to) {
+            return self.send_shared(lane, op, link, message);
+        }
+        if self.state.lanes[lane as usize].lent || begins && self.may_lend(op, to) {
             return self.send_lent(lane, op, link, message);
         }
         let mut turn_bytes = 0;

@@ -209,7 +209,7 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         match op.kind {
             Kind::Send { .. } => return self.short_send(op),
             Kind::Recv { reduces, .. } => return self.short_receive(op, reduces),
-            Kind::Copy => self.memory.copy(op.target, op.source),
+            Kind::Copy => self.memory.copy(op.target, op.source, false),
             Kind::Reduce(_) if op.target.len == 0 => {}
             Kind::Reduce(side) => self.reduce_piece(op.target, op.operand, op.source, side),
         }

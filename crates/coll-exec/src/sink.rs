@@ -152,7 +152,11 @@ impl Sink<'_, '_, '_> {
             let cursor = &mut self.lane.cursor;
             let segment = self.code.segments(self.op.target)[cursor.segment];
             let part = segment.part(cursor.offset, payload.len());
-            self.memory.bytes_mut(part).copy_from_slice(&payload[..part.len]);
+            let target = self.memory.bytes_mut(part);
+            match self.op.past_cache {
+                true => coll_kernel::copy_past_cache(target, &payload[..part.len]),
+                false => target.copy_from_slice(&payload[..part.len]),
+            }
             cursor.advance(segment.len, part.len);
             payload = &payload[part.len..];
         }

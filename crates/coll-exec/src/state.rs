@@ -7,6 +7,7 @@ use crate::frame::{CHECKSUM_BYTES, FIRST_HEADER_BYTES};
 use crate::inbox::Inbox;
 use crate::lend::LoanState;
 use crate::ready::Ready;
+use crate::share::ShareState;
 use crate::{Interest, Link, RunOptions};
 use coll_plan::OpId;
 
@@ -22,6 +23,8 @@ pub(crate) struct State {
     pub(crate) lanes: Vec<LaneState>,
     pub(crate) links: Vec<LinkState>,
     pub(crate) inboxes: Vec<Inbox>,
+    /// Messages that several sends have in common.
+    pub(crate) shares: Vec<ShareState>,
     /// For each operation, how many others it still waits for.
     pub(crate) missing: Vec<u32>,
     /// Operations that are not done, as bits, as long as the plan is run straight through.
@@ -51,6 +54,8 @@ pub(crate) struct LaneState {
     pub(crate) header_bytes: usize,
     /// Whether the message is lent, and the loan of it that is under way.
     pub(crate) lent: bool,
+    /// Of a sender: what is lent lies in the transport's stage.
+    pub(crate) shared: bool,
     pub(crate) loan: LoanState,
     /// The checksum of the payload up to here, and how much of what follows the payload has gone or come.
     pub(crate) checksum: u32,
@@ -100,6 +105,7 @@ impl State {
             lanes: vec![LaneState::at(0); code.lanes.len()],
             links: vec![LinkState::default(); code.links.len()],
             inboxes,
+            shares: vec![ShareState::default(); code.shares.len()],
             missing: code.missing.clone(),
             todo: 0,
             remaining: 0,
@@ -131,6 +137,7 @@ impl State {
         }
         self.links.fill(LinkState::default());
         self.inboxes.iter_mut().for_each(Inbox::begin);
+        self.begin_shares();
         self.missing.copy_from_slice(&code.missing);
         self.todo = 0;
         self.remaining = code.ops.len();
@@ -259,6 +266,7 @@ impl LaneState {
             header: [0; FIRST_HEADER_BYTES],
             header_bytes: 0,
             lent: false,
+            shared: false,
             loan: LoanState::none(),
             checksum: 0,
             trailer_bytes: 0,
@@ -275,6 +283,7 @@ impl LaneState {
         self.cursor = Cursor::default();
         self.header_bytes = 0;
         self.lent = false;
+        self.shared = false;
         self.loan.clear();
         self.checksum = 0;
         self.trailer_bytes = 0;

@@ -240,6 +240,33 @@ pub trait Transport {
         let _ = link;
     }
 
+    /// Room for a message that goes to several peers: it is written there once, and each of them reads it there. Says where
+    /// it is; nothing if there is no such room now.
+    #[inline]
+    fn stage(&mut self, bytes: u64) -> Option<u64> {
+        let _ = bytes;
+        None
+    }
+
+    /// Writes bytes of a message where it was given room.
+    #[inline]
+    fn write_staged(&mut self, at: u64, bytes: &[u8]) {
+        let _ = (at, bytes);
+    }
+
+    /// Makes bytes that were staged ready to be read by a peer.
+    #[inline]
+    fn lend_staged(&mut self, at: u64, bytes: u64) -> Loan {
+        Loan { offset: at, bytes, ..Loan::default() }
+    }
+
+    /// Notes that a message that is staged from `at` on has been lent whole on a link; `last` if it will be lent to no other
+    /// peer. Its room is used again when all have read it.
+    #[inline]
+    fn lent_staged(&mut self, link: Link, at: u64, last: bool) {
+        let _ = (link, at, last);
+    }
+
     /// Whether the peer has read every message that was lent on a link. Until then what was lent must stay as it is.
     #[inline]
     fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {

@@ -150,6 +150,29 @@ fn messages_that_are_lent() {
     }
 }
 
+/// What goes to several peers is written once: from a rank's own block, and from one that is still coming.
+#[test]
+fn messages_that_several_peers_read() {
+    let cases: [(Plan, Vec<u64>); 3] = [
+        (library::all_gather(6), vec![3000, 0, 2222, 1, 40_000, 1100]),
+        (library::fan(6), vec![30_001]),
+        (library::fan(4), vec![50_000]),
+    ];
+    for (plan, counts) in &cases {
+        let shares = |part| coll_plan::shared_sends(part).iter().any(Option::is_some);
+        assert!(plan.ranks.iter().any(shares), "{}", plan.name);
+        for seed in 0..8 {
+            for in_place in [false, true] {
+                let call = Call { plan, dtype: DType::F64, op: RedOp::Sum, counts, in_place };
+                let world = || World::new(seed).lend_bytes(1 + 9000 * (seed % 2));
+                let rounds = if in_place { 1 } else { 3 };
+                call.check(world().link_bytes(40), rounds);
+                call.check(world(), rounds);
+            }
+        }
+    }
+}
+
 /// Payloads with checksums, cut anywhere, with message slots and without.
 #[test]
 fn messages_with_checksums() {

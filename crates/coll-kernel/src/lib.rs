@@ -39,4 +39,5 @@ pub use laws::{Law, LawBreak, sample_laws};
 pub use manual::manual;
 pub use native::UserCode;
 pub use reducer::Reducer;
+pub use simd::copy_past_cache;
 pub use unsupported::Unsupported;

@@ -24,6 +24,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use stream::copy_past_cache;
 pub(crate) use stream::{STREAM_BYTES, streamed};
 
 /// What the processor can do. A level other than the portable one exists only where the processor was asked.

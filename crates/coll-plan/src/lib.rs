@@ -32,6 +32,7 @@ mod plan;
 mod proof;
 #[cfg(test)]
 mod samples;
+mod shared;
 mod text;
 mod verify;
 
@@ -41,5 +42,6 @@ pub use normal::normal_form;
 pub use placement::Placement;
 pub use plan::{Action, Lane, Line, Op, OpId, Plan, RankPlan, Region, Run, Shape, SlotDecl, Store, Wait};
 pub use proof::{Claims, Proof, Reference, unchanged};
+pub use shared::{is_worth_sharing, shared_sends};
 pub use text::{TextError, from_text, op_text, regions_text, to_text};
 pub use verify::{PlanError, verify};

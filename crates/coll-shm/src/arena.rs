@@ -277,7 +277,7 @@ fn open(pid: u32, loan: &Loan) -> io::Result<Block> {
     if !sealed || size <= DATA_AT {
         return Err(refused());
     }
-    let block = Block::mapped_to_read(file.as_fd(), size)?;
+    let block = Block::mapped_to_read(file.as_fd(), 0, size)?;
     match block.word(NUMBER_AT).load(Ordering::Acquire) == loan.memory {
         true => Ok(block),
         false => Err(refused()),

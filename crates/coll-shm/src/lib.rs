@@ -14,9 +14,12 @@ mod pace;
 pub mod processes;
 mod protocol;
 mod ring;
+mod stage;
 pub mod threads;
 mod transport;
+mod wait;
 
 pub use arena::Memory;
 pub use options::{Options, Waiting};
-pub use transport::{CHANNELS_MAX, ShmTransport, Watch};
+pub use transport::{CHANNELS_MAX, ShmTransport};
+pub use wait::Watch;

@@ -6,15 +6,19 @@
 
 #![allow(unsafe_code)]
 
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::alloc::Layout;
 use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Pages are of this size, and blocks start at one.
 pub(crate) const PAGE_BYTES: usize = 4096;
+
+/// A cache line.
+const LINE_BYTES: usize = 64;
 
 /// A piece of memory, which goes when the last rank that uses it here is gone.
 #[derive(Debug)]
@@ -50,9 +54,9 @@ impl Block {
         Block::map(file, offset, len, ProtFlags::READ | ProtFlags::WRITE)
     }
 
-    /// The start of such a file, not to be written to: numbers in it are only ever loaded.
-    pub(crate) fn mapped_to_read(file: BorrowedFd<'_>, len: usize) -> io::Result<Block> {
-        Block::map(file, 0, len, ProtFlags::READ)
+    /// A part of such a file, not to be written to: numbers in it are only ever loaded.
+    pub(crate) fn mapped_to_read(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Block> {
+        Block::map(file, offset, len, ProtFlags::READ)
     }
 
     fn map(file: BorrowedFd<'_>, offset: u64, len: usize, protection: ProtFlags) -> io::Result<Block> {
@@ -75,6 +79,43 @@ impl Block {
         assert!(offset < self.len, "invariant: an offset within the block");
         // SAFETY: it lies within the block.
         unsafe { self.base.as_ptr().add(offset) }
+    }
+
+    /// Asks the system for the pages of a part at once, which would else come one by one when they are first touched. What
+    /// it cannot do is left as it is.
+    #[cold]
+    pub(crate) fn populate(&self, range: Range<usize>) {
+        let (start, end) = (range.start / PAGE_BYTES * PAGE_BYTES, range.end.min(self.len));
+        if start < end {
+            let (at, len) = (self.at(start).cast(), end - start);
+            // SAFETY: within the block; pages are only brought in, and what they hold stays as it is.
+            let _ = unsafe { rustix::mm::madvise(at, len, Advice::LinuxPopulateWrite) };
+        }
+    }
+
+    /// Bytes of a part that nobody writes to while they are looked at, or whose values are only ever moved and combined.
+    #[inline]
+    pub(crate) fn read(&self, offset: usize, len: usize) -> &[u8] {
+        assert!(offset < self.len && len <= self.len - offset, "invariant: a part of the block");
+        // SAFETY: within the block, which outlives the view; the rest is what callers vouch for.
+        unsafe { std::slice::from_raw_parts(self.at(offset), len) }
+    }
+
+    /// Writes bytes that do not lie in the block to a part that nobody else looks at before it is told to; with stores that go
+    /// past the cache, if so asked.
+    #[inline]
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8], past_cache: bool) {
+        assert!(offset <= self.len && bytes.len() <= self.len - offset, "invariant: a part of the block");
+        if bytes.is_empty() {
+            return;
+        }
+        // SAFETY: within the block; the rest is what callers vouch for.
+        unsafe {
+            match past_cache {
+                true => copy_past_cache(bytes, self.at(offset)),
+                false => std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(offset), bytes.len()),
+            }
+        }
     }
 
     /// The number at an aligned offset.
@@ -113,4 +154,42 @@ impl Drop for Block {
 fn layout(len: usize) -> io::Result<Layout> {
     let layout = Layout::from_size_align(len, PAGE_BYTES).ok().filter(|layout| layout.size() > 0);
     layout.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+/// Copies with stores that go past the cache, as far as whole lines are written, and waits until they are on their way.
+///
+/// # Safety
+/// As for [`std::ptr::copy_nonoverlapping`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn copy_past_cache(from: &[u8], to: *mut u8) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    let before = to.align_offset(LINE_BYTES).min(from.len());
+    let (first, rest) = from.split_at(before);
+    let (lines, last) = rest.as_chunks::<LINE_BYTES>();
+    // SAFETY: the three parts follow each other within `from` and within what the caller vouches for; lines are written
+    // where they are aligned. The processor always has these instructions.
+    unsafe {
+        std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
+        let mut to = to.add(before);
+        for line in lines {
+            let quarters = [0, 1, 2, 3].map(|at| _mm_loadu_si128(line.as_ptr().cast::<__m128i>().add(at)));
+            for (at, quarter) in quarters.into_iter().enumerate() {
+                _mm_stream_si128(to.cast::<__m128i>().add(at), quarter);
+            }
+            to = to.add(LINE_BYTES);
+        }
+        std::ptr::copy_nonoverlapping(last.as_ptr(), to, last.len());
+        // The stamp must not overtake them.
+        _mm_sfence();
+    }
+}
+
+/// Without such stores: through the cache.
+///
+/// # Safety
+/// As for [`std::ptr::copy_nonoverlapping`].
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn copy_past_cache(from: &[u8], to: *mut u8) {
+    // SAFETY: the caller's.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) }
 }

@@ -1,5 +1,5 @@
 //! Ranks that are processes of one machine. Each has one nameless file in memory, sealed at its full length and empty
-//! until used, with its head and room for a ring from each other rank on each channel. A peer opens it through
+//! until used, with its head, its stage, and room for a ring from each other rank on each channel. A peer opens it through
 //! `/proc`, and believes it once it has read there the random token that the rank told it by another way; so ranks
 //! find each other by what they can reach, never by their numbers or their machine's name. Nothing is left when the
 //! last process that has it open is gone, however it went.
@@ -8,6 +8,7 @@ use crate::head::{HEAD_BYTES, Head, Token};
 use crate::memory::Block;
 use crate::options::Options;
 use crate::ring::Ring;
+use crate::stage::STAGE_BYTES;
 use crate::transport::{CHANNELS_MAX, Home, ShmTransport};
 use coll_exec::{Fault, Link};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -25,7 +26,7 @@ const LINK: &str = "/memfd:coll-shm";
 pub type Exchange<'a> = &'a mut dyn FnMut(Vec<u8>) -> Result<Vec<Vec<u8>>, Fault>;
 
 /// The version of what ranks tell each other and of what lies in shared memory.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Meets the ranks of this machine: every rank of the world calls it, and `exchange` twice with it. Ranks that cannot be
 /// reached are told by [`ShmTransport::unreached`]; only a failed exchange is an error.
@@ -112,6 +113,16 @@ impl Machine {
         Ok((peer.ring(rank, link.channel)?, own.ring(link.peer, link.channel)?, peer.head.clone()))
     }
 
+    /// This rank's stage, or a peer's.
+    pub(crate) fn stage(&self, peer: Option<u32>) -> io::Result<Block> {
+        let segment = peer.map_or(self.own.as_ref(), |peer| self.peer(peer));
+        let segment = segment.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        match peer {
+            None => Block::mapped(segment.file.as_fd(), HEAD_BYTES as u64, STAGE_BYTES),
+            Some(_) => Block::mapped_to_read(segment.file.as_fd(), HEAD_BYTES as u64, STAGE_BYTES),
+        }
+    }
+
     fn peer(&self, peer: u32) -> Option<&Segment> {
         self.peers.get(peer as usize)?.as_ref()
     }
@@ -172,15 +183,18 @@ impl Segment {
     fn ring(&self, from: u32, channel: u32) -> io::Result<Ring> {
         let bytes = Ring::block_bytes(self.ring_bytes);
         let number = u64::from(channel) * u64::from(self.world) + u64::from(from);
-        let block = Block::mapped(self.file.as_fd(), HEAD_BYTES as u64 + number * bytes as u64, bytes)?;
+        let block = Block::mapped(self.file.as_fd(), RINGS_AT + number * bytes as u64, bytes)?;
         Ok(Ring::new(block.into(), self.ring_bytes))
     }
 }
 
+/// Where rings begin: after the head and the stage.
+const RINGS_AT: u64 = (HEAD_BYTES + STAGE_BYTES) as u64;
+
 /// Bytes of a rank's file. Most are never written, and take no memory.
 fn file_bytes(world: u32, ring_bytes: usize) -> u64 {
     let rings = u64::from(world) * u64::from(CHANNELS_MAX);
-    (Ring::block_bytes(ring_bytes) as u64).saturating_mul(rings).saturating_add(HEAD_BYTES as u64)
+    (Ring::block_bytes(ring_bytes) as u64).saturating_mul(rings).saturating_add(RINGS_AT)
 }
 
 /// What a rank tells the others of its file.

@@ -15,6 +15,7 @@
 
 use crate::memory::{Block, PAGE_BYTES};
 use crate::protocol::{CELL_BYTES, CELLS, Shared, Taken};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,11 +26,17 @@ const LONG_AT: usize = CELLS_AT + CELLS * LINE_BYTES;
 const LINE_BYTES: usize = 64;
 const STAMP_BYTES: usize = 8;
 
+/// The most pages of a ring, in bytes, that are asked for at once.
+const AHEAD_BYTES_MAX: usize = 256 << 10;
+
 /// One side's view of a ring.
 #[derive(Debug)]
 pub(crate) struct Ring {
     block: Arc<Block>,
     long_bytes: usize,
+    /// Up to where this side has its pages of the second ring. A message of 1 KiB that touches a page first takes half as
+    /// long again, on either side; a ring has room for two thousand such messages.
+    populated: Cell<usize>,
 }
 
 impl Ring {
@@ -41,7 +48,20 @@ impl Ring {
     /// A view of a block of [`Ring::block_bytes`]; `long_bytes` is a power of two.
     pub(crate) fn new(block: Arc<Block>, long_bytes: usize) -> Ring {
         assert!(long_bytes.is_power_of_two() && block.len() >= Ring::block_bytes(long_bytes));
-        Ring { block, long_bytes }
+        Ring { block, long_bytes, populated: Cell::new(0) }
+    }
+
+    /// Sees to it that pages are there up to an offset: as many again as there are, so that little is asked for of rings
+    /// that are little used.
+    #[inline]
+    fn populate(&self, end: usize) {
+        let populated = self.populated.get();
+        if end > populated {
+            let ahead = populated.clamp(4 * PAGE_BYTES, AHEAD_BYTES_MAX);
+            let upto = (end + ahead).next_multiple_of(PAGE_BYTES).min(self.long_bytes);
+            self.block.populate(LONG_AT + populated..LONG_AT + upto);
+            self.populated.set(upto);
+        }
     }
 
     /// How many messages that were lent the reader has read; after that they may be overwritten.
@@ -133,61 +153,14 @@ impl Shared for Ring {
     #[inline]
     fn long(&self, offset: usize, len: usize) -> &[u8] {
         assert!(offset < self.long_bytes && len <= self.long_bytes - offset, "invariant: bytes of the ring");
-        // SAFETY: within the block; the rest as for a cell.
-        unsafe { std::slice::from_raw_parts(self.block.at(LONG_AT + offset), len) }
+        self.populate(offset + len);
+        self.block.read(LONG_AT + offset, len)
     }
 
     #[inline]
     fn write_long(&self, offset: usize, bytes: &[u8], stream: bool) {
         assert!(offset <= self.long_bytes && bytes.len() <= self.long_bytes - offset, "invariant: as above");
-        if bytes.is_empty() {
-            return;
-        }
-        let to = self.block.at(LONG_AT + offset);
-        // SAFETY: within the block; the rest as for a cell.
-        unsafe {
-            match stream {
-                true => copy_past_cache(bytes, to),
-                false => std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()),
-            }
-        }
+        self.populate(offset + bytes.len());
+        self.block.write(LONG_AT + offset, bytes, stream);
     }
-}
-
-/// Copies with stores that go past the cache, as far as whole lines are written, and waits until they are on their way.
-///
-/// # Safety
-/// As for [`std::ptr::copy_nonoverlapping`].
-#[cfg(target_arch = "x86_64")]
-unsafe fn copy_past_cache(from: &[u8], to: *mut u8) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-    let before = to.align_offset(LINE_BYTES).min(from.len());
-    let (first, rest) = from.split_at(before);
-    let (lines, last) = rest.as_chunks::<LINE_BYTES>();
-    // SAFETY: the three parts follow each other within `from` and within what the caller vouches for; lines are written
-    // where they are aligned. The processor always has these instructions.
-    unsafe {
-        std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
-        let mut to = to.add(before);
-        for line in lines {
-            let quarters = [0, 1, 2, 3].map(|at| _mm_loadu_si128(line.as_ptr().cast::<__m128i>().add(at)));
-            for (at, quarter) in quarters.into_iter().enumerate() {
-                _mm_stream_si128(to.cast::<__m128i>().add(at), quarter);
-            }
-            to = to.add(LINE_BYTES);
-        }
-        std::ptr::copy_nonoverlapping(last.as_ptr(), to, last.len());
-        // The stamp must not overtake them.
-        _mm_sfence();
-    }
-}
-
-/// Without such stores: through the cache.
-///
-/// # Safety
-/// As for [`std::ptr::copy_nonoverlapping`].
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn copy_past_cache(from: &[u8], to: *mut u8) {
-    // SAFETY: the caller's.
-    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) }
 }

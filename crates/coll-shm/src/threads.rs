@@ -4,6 +4,7 @@ use crate::head::Head;
 use crate::memory::Block;
 use crate::options::Options;
 use crate::ring::Ring;
+use crate::stage::STAGE_BYTES;
 use crate::transport::{Home, ShmTransport};
 use coll_exec::{Fault, Link};
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ pub fn world_with(ranks: u32, options: &Options) -> io::Result<Vec<ShmTransport>
         ring_bytes: options.ring_bytes(ranks),
         ranks_per_host: options.ranks_per_host.unwrap_or(ranks).max(1),
         rings: Mutex::default(),
+        stages: Mutex::default(),
         failed: AtomicBool::new(false),
         fault: Mutex::default(),
     });
@@ -40,6 +42,8 @@ pub(crate) struct Threads {
     ranks_per_host: u32,
     /// By sender, receiver and channel.
     rings: Mutex<BTreeMap<(u32, u32, u32), Arc<Block>>>,
+    /// By rank.
+    stages: Mutex<BTreeMap<u32, Arc<Block>>>,
     failed: AtomicBool,
     /// The first fault that made a rank give up.
     fault: Mutex<Option<Fault>>,
@@ -56,6 +60,17 @@ impl Threads {
     pub(crate) fn reaches(&self, rank: u32, peer: u32) -> bool {
         let is_rank = (peer as usize) < self.heads.len() && peer != rank;
         is_rank && peer / self.ranks_per_host == rank / self.ranks_per_host
+    }
+
+    /// A rank's stage, made when it is first asked for.
+    pub(crate) fn stage(&self, rank: u32) -> io::Result<Arc<Block>> {
+        let mut stages = locked(&self.stages);
+        if let Some(block) = stages.get(&rank) {
+            return Ok(block.clone());
+        }
+        let block = Arc::new(Block::heap(STAGE_BYTES)?);
+        stages.insert(rank, block.clone());
+        Ok(block)
     }
 
     fn ring(&self, from: u32, to: u32, channel: u32) -> io::Result<Ring> {

@@ -2,21 +2,18 @@
 
 use crate::arena::{Borrower, Lender};
 use crate::head::{Head, Presence};
+use crate::memory::Block;
 use crate::options::{Options, Waiting};
 use crate::processes::Machine;
 use crate::protocol::{Damage, Reader, Writer};
 use crate::ring::Ring;
+use crate::stage::{self, STAGE, Stage};
 use crate::threads::Threads;
+use crate::wait::Watch;
 use coll_exec::{Fault, Interest, Link, Loan, Transport};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
-
-/// The longest sleep: so often a sleeping rank looks whether the job has failed.
-const SLICE: Duration = Duration::from_millis(50);
-
-/// How often a rank lets others run before it asks whether all is well.
-const YIELDS: u32 = 16;
 
 /// Once in so many operations a rank lets go of peers' memory that these have let go of.
 const FORGET_EVERY: u64 = 256;
@@ -27,12 +24,6 @@ const LARGE_BYTES: usize = 4 << 10;
 /// The most channels that a pair of ranks may have.
 pub const CHANNELS_MAX: u32 = 64;
 
-/// Whether the job has failed elsewhere: asked again and again by a rank that waits, so the answer must be quick.
-pub trait Watch: Send + Sync {
-    /// Why this rank should give up, if it should.
-    fn fault(&self) -> Option<Fault>;
-}
-
 /// One rank's links through shared memory, made by [`threads::world`](crate::threads::world) or
 /// [`processes::join`](crate::processes::join).
 ///
@@ -40,26 +31,28 @@ pub trait Watch: Send + Sync {
 pub struct ShmTransport {
     rank: u32,
     world: u32,
-    home: Home,
-    ports: Vec<Port>,
+    pub(crate) home: Home,
+    pub(crate) ports: Vec<Port>,
     /// For each peer and channel, the place of its link in `ports`.
     table: Vec<u32>,
     channels: u32,
-    head: Head,
-    waiting: Waiting,
+    pub(crate) head: Head,
+    pub(crate) waiting: Waiting,
     /// Ranks on this machine, this one included, whether or not it shares memory with them.
     neighbours: u32,
-    watch: Option<Arc<dyn Watch>>,
-    limit: Duration,
+    pub(crate) watch: Option<Arc<dyn Watch>>,
+    pub(crate) limit: Duration,
     /// Whether anything moved since this rank last slept or yielded.
-    moved: bool,
+    pub(crate) moved: bool,
     /// Since when nothing has.
-    idle_since: Option<Instant>,
+    pub(crate) idle_since: Option<Instant>,
     /// Ports on which something moved since their peers' sleep was looked at.
     touched: Vec<u32>,
     lender: Lender,
     lend_bytes: u64,
     borrower: Borrower,
+    /// None before it is first used; an error if there is no memory for it.
+    stage: Option<Result<Stage, ()>>,
     /// Operations that have begun.
     begun: u64,
 }
@@ -71,15 +64,19 @@ pub(crate) enum Home {
 }
 
 /// A link.
-struct Port {
-    link: Link,
-    writer: Writer<Ring>,
-    reader: Reader<Ring>,
-    peer: Head,
+pub(crate) struct Port {
+    pub(crate) link: Link,
+    pub(crate) writer: Writer<Ring>,
+    pub(crate) reader: Reader<Ring>,
+    pub(crate) peer: Head,
     touched: bool,
     /// Messages that this rank has lent, and those of the peer that it has given back.
-    lent: u64,
+    pub(crate) lent: u64,
     given_back: u64,
+    /// For each half of this rank's stage the last of these that lay there.
+    pub(crate) staged: [u64; 2],
+    /// The peer's stage, once it has been used.
+    stage: Option<Arc<Block>>,
     /// Pieces of what was lent that the peer had read when this rank last looked, and those that this rank has read.
     seen: u64,
     pieces: u64,
@@ -116,6 +113,7 @@ impl ShmTransport {
             lender: Lender::default(),
             lend_bytes: options.lend_bytes(),
             borrower: Borrower::default(),
+            stage: None,
             begun: 0,
         }
     }
@@ -180,6 +178,8 @@ impl ShmTransport {
             touched: false,
             lent: 0,
             given_back: 0,
+            staged: [0; 2],
+            stage: None,
             seen: 0,
             pieces: 0,
         });
@@ -208,16 +208,6 @@ impl ShmTransport {
         if self.begun.is_multiple_of(FORGET_EVERY) {
             self.borrower.forget();
         }
-    }
-
-    /// Whether one of the links may do what is asked of it now, without waiting. A link with news of a fault may.
-    pub fn poll_ready(&mut self, interests: &[Interest]) -> Result<bool, Fault> {
-        self.flush();
-        let ready = self.is_ready(interests)?;
-        if !ready {
-            self.check(interests)?;
-        }
-        Ok(ready)
     }
 
     /// Whether the peer has read more of what was lent on a link since this was last asked: as long as it does, something
@@ -262,7 +252,7 @@ impl ShmTransport {
     }
 
     #[inline]
-    fn port(&mut self, link: Link) -> Result<&mut Port, Fault> {
+    pub(crate) fn port(&mut self, link: Link) -> Result<&mut Port, Fault> {
         match self.place(link) {
             Some(place) => Ok(&mut self.ports[place]),
             None => Err(Fault::NoLink { peer: link.peer, channel: link.channel }),
@@ -282,116 +272,24 @@ impl ShmTransport {
         }
     }
 
-    #[inline]
-    fn is_ready(&mut self, interests: &[Interest]) -> Result<bool, Fault> {
-        for interest in interests {
-            let port = self.port(interest.link)?;
-            if interest.readable && port.reader.is_readable()
-                || interest.writable && port.writer.is_writable()
-                || interest.returned && port.writer.shared().returned() == port.lent
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// What a watch or the other threads say.
-    fn fault(&self) -> Option<Fault> {
-        let said = self.watch.as_ref().and_then(|watch| watch.fault());
-        said.or_else(|| match &self.home {
-            Home::Threads(threads) => threads.fault(),
-            Home::Machine(_) => None,
-        })
-    }
-
-    /// Whether the job has failed, or a peer is gone that is waited for.
-    fn check(&mut self, interests: &[Interest]) -> Result<(), Fault> {
-        if let Some(fault) = self.fault() {
-            return Err(fault);
-        }
-        let gone = self.ports.iter().find_map(|port| {
-            let presence = match (port.peer.presence(), &self.home) {
-                (Presence::Here, Home::Machine(machine)) if machine.is_dead(port.link.peer) => {
-                    Presence::Dropped
-                }
-                (presence, _) => presence,
-            };
-            let awaited = || interests.iter().any(|interest| interest.link == port.link);
-            let detail = match presence {
-                Presence::Dropped => "it ended in the middle of things",
-                Presence::Left if awaited() => "it has left",
-                _ => return None,
-            };
-            Some(Fault::PeerLost { peer: port.link.peer, detail: detail.to_owned() })
-        });
-        let Some(gone) = gone else { return Ok(()) };
-        // What it did before it went counts first; and whoever makes it go may have said why.
-        match self.is_ready(interests)? {
-            true => Ok(()),
-            false => Err(self.fault().unwrap_or(gone)),
+    /// A rank's stage: this one's, if no peer is named.
+    fn stage_of(&self, peer: Option<u32>) -> std::io::Result<Arc<Block>> {
+        match &self.home {
+            Home::Threads(threads) => threads.stage(peer.unwrap_or(self.rank)),
+            Home::Machine(machine) => machine.stage(peer).map(Arc::new),
         }
     }
 
-    /// Waits like [`Transport::wait`], but no longer than `patience`, which is no fault. Says whether a link is ready.
-    #[inline]
-    pub fn wait_for(&mut self, interests: &[Interest], patience: Duration) -> Result<bool, Fault> {
-        self.flush();
-        for _ in 0..self.waiting.spins {
-            if self.is_ready(interests)? {
-                return Ok(true);
-            }
-            std::hint::spin_loop();
+    /// What a peer lends of its stage.
+    fn borrow_staged(&mut self, link: Link, loan: &Loan) -> Result<&[u8], Fault> {
+        let failed = |detail| Fault::Damaged { peer: link.peer, detail };
+        if self.port(link)?.stage.is_none() {
+            let block =
+                self.stage_of(Some(link.peer)).map_err(|error| failed(format!("its stage: {error}")))?;
+            self.port(link)?.stage = Some(block);
         }
-        self.wait_long(interests, patience)
-    }
-
-    /// Yields, then sleeps. Says whether a link is ready; not if `patience` is over first.
-    #[cold]
-    fn wait_long(&mut self, interests: &[Interest], patience: Duration) -> Result<bool, Fault> {
-        let began = Instant::now();
-        if std::mem::take(&mut self.moved) || self.idle_since.is_none() {
-            self.idle_since = Some(began);
-        }
-        let mut idle_since = self.idle_since.unwrap_or(began);
-        let mut now = began;
-        loop {
-            let yields = now - began < self.waiting.yielding;
-            // To ask after the peers costs as much as to let them run: not before that has been tried.
-            if !yields || now > began {
-                if self.is_ready(interests)? {
-                    return Ok(true);
-                }
-                self.check(interests)?;
-            }
-            if interests.iter().any(|interest| interest.returned && self.has_read_on(interest.link)) {
-                idle_since = now;
-                self.idle_since = Some(now);
-            }
-            let left = self.limit.saturating_sub(now - idle_since);
-            if left.is_zero() {
-                self.check(interests)?;
-                return Err(Fault::TimedOut { limit_s: self.limit.as_secs_f64() });
-            }
-            let patient = patience.saturating_sub(now - began);
-            if patient.is_zero() {
-                return Ok(false);
-            }
-            if yields {
-                for _ in 0..YIELDS {
-                    std::thread::yield_now();
-                    if self.is_ready(interests)? {
-                        return Ok(true);
-                    }
-                }
-            } else {
-                let head = self.head.clone();
-                head.sleep(left.min(SLICE).min(patient), || {
-                    !matches!(self.is_ready(interests), Ok(false)) || self.check(interests).is_err()
-                });
-            }
-            now = Instant::now();
-        }
+        let block = self.port(link)?.stage.as_ref().expect("invariant: it was just mapped");
+        stage::piece(block, loan.offset, loan.bytes).map_err(failed)
     }
 }
 
@@ -469,6 +367,39 @@ impl Transport for ShmTransport {
     }
 
     #[inline]
+    fn stage(&mut self, bytes: u64) -> Option<u64> {
+        if self.stage.is_none() {
+            self.stage = Some(self.stage_of(None).map(Stage::new).map_err(|_| ()));
+        }
+        match &mut self.stage {
+            Some(Ok(stage)) => stage.take(bytes, &self.ports),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn write_staged(&mut self, at: u64, bytes: &[u8]) {
+        if let Some(Ok(stage)) = &mut self.stage {
+            stage.write(at, bytes);
+        }
+    }
+
+    #[inline]
+    fn lend_staged(&mut self, at: u64, bytes: u64) -> Loan {
+        Loan { memory: STAGE, handle: 0, offset: at, bytes }
+    }
+
+    #[inline]
+    fn lent_staged(&mut self, link: Link, at: u64, last: bool) {
+        if let (Some(place), Some(Ok(stage))) = (self.place(link), &mut self.stage) {
+            let port = &mut self.ports[place];
+            port.lent += 1;
+            stage.lent(port, at, last);
+        }
+        self.flush();
+    }
+
+    #[inline]
     fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
         let port = self.port(link)?;
         let (returned, lent) = (port.writer.shared().returned(), port.lent);
@@ -483,6 +414,9 @@ impl Transport for ShmTransport {
     #[inline]
     fn borrow(&mut self, link: Link, loan: &Loan) -> Result<&[u8], Fault> {
         self.moved = true;
+        if loan.memory == STAGE {
+            return self.borrow_staged(link, loan);
+        }
         let pid = match &self.home {
             Home::Threads(_) => std::process::id(),
             Home::Machine(machine) => machine.pid(link.peer).unwrap_or(0),
@@ -499,6 +433,10 @@ impl Transport for ShmTransport {
         let port = self.port(link)?;
         port.pieces += 1;
         port.reader.shared().set_pieces(port.pieces);
+        // What was staged stays, whatever becomes of the peer.
+        if loan.memory == STAGE {
+            return Ok(());
+        }
         let revoked = port.peer.has_revoked();
         if revoked || self.borrower.is_gone(peer, loan) {
             let detail = "it gave up while its memory was being read".to_owned();

@@ -3,7 +3,7 @@
 
 #![allow(clippy::print_stderr)]
 
-use coll_exec::{Fault, Interest, Link, Transport};
+use coll_exec::{Fault, Interest, Link, Loan, Transport};
 use coll_shm::{Memory, Options, ShmTransport, Waiting, Watch, threads};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -291,4 +291,48 @@ fn memory_that_is_let_go_of_is_not_used() {
     reader.still_lent(link(0), &loan).unwrap();
     drop(memory);
     assert!(matches!(reader.still_lent(link(0), &loan), Err(Fault::PeerLost { peer: 0, .. })));
+}
+
+/// Room is given again when all have read what lay there, and not before; what is staged outlives its owner's going.
+#[test]
+fn a_stage_is_filled_again_when_all_have_read() {
+    const BYTES: usize = 700 << 10;
+    let mut ranks = coll_shm::threads::world(3).unwrap();
+    for (rank, transport) in (0..).zip(&mut ranks) {
+        transport.connect((0..3).filter(|&peer| peer != rank).map(link)).unwrap();
+    }
+    let [owner, first, second] = &mut ranks[..] else { unreachable!() };
+    let lend = |owner: &mut ShmTransport, message: usize| {
+        let at = owner.stage(BYTES as u64)?;
+        owner.write_staged(at, &stream(message, BYTES));
+        owner.lent_staged(link(1), at, false);
+        owner.lent_staged(link(2), at, true);
+        Some(owner.lend_staged(at, BYTES as u64))
+    };
+    let read = |peer: &mut ShmTransport, loan: &Loan, message: usize| {
+        assert_eq!(peer.borrow(link(0), loan).unwrap(), stream(message, BYTES), "message {message}");
+        peer.still_lent(link(0), loan).unwrap();
+        peer.give_back(link(0));
+    };
+    assert_eq!(owner.stage(100 << 20), None, "more than a stage holds");
+    // Two fit a half.
+    let loans: Vec<Loan> = (0..4).map(|message| lend(owner, message).expect("there is room")).collect();
+    assert_eq!(lend(owner, 4), None, "nobody has read anything");
+    (0..2).for_each(|message| read(first, &loans[message], message));
+    assert_eq!(lend(owner, 4), None, "one has not read");
+    (0..2).for_each(|message| read(second, &loans[message], message));
+    let fifth = lend(owner, 4).expect("the first half is free");
+    for (message, loan) in [(2, &loans[2]), (3, &loans[3]), (4, &fifth)] {
+        read(first, loan, message);
+    }
+    for loan in
+        [Loan { bytes: 0, ..fifth }, Loan { offset: u64::MAX, ..fifth }, Loan { bytes: 5 << 20, ..fifth }]
+    {
+        assert!(matches!(first.borrow(link(0), &loan), Err(Fault::Damaged { peer: 0, .. })), "{loan:?}");
+    }
+    drop(ranks.remove(0));
+    let second = &mut ranks[1];
+    for (message, loan) in [(2, &loans[2]), (3, &loans[3]), (4, &fifth)] {
+        read(second, loan, message);
+    }
 }

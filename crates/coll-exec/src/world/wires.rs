@@ -11,6 +11,9 @@ const CALLS_MAX: usize = 8;
 /// What is held back comes after so many turns, on average.
 const RELEASED_EVERY: u64 = 24;
 
+/// The number of every rank's stage.
+const STAGE: u64 = u64::MAX;
+
 /// All links, by sender, receiver and channel.
 #[derive(Debug)]
 pub(crate) struct Wires {
@@ -24,6 +27,8 @@ pub(crate) struct Wires {
     pub(crate) fates: Fates,
     /// What is lent, as it was then.
     loans: Vec<Vec<u8>>,
+    /// What ranks have staged.
+    stages: BTreeMap<u32, Vec<u8>>,
     /// Messages lent and given back, by link.
     lent: BTreeMap<(u32, u32, u32), [u64; 2]>,
     pub(crate) link_bytes: usize,
@@ -39,6 +44,7 @@ impl Wires {
             lend_bytes: None,
             fates: Fates::default(),
             loans: Vec::new(),
+            stages: BTreeMap::new(),
             lent: BTreeMap::new(),
             link_bytes,
             piece_bytes_max,
@@ -183,6 +189,32 @@ impl Transport for Port<'_> {
         self.wires.lent.entry((self.rank, link.peer, link.channel)).or_default()[0] += 1;
     }
 
+    /// One staged message follows the other; what is written to it is seen by all who are lent it from then on.
+    fn stage(&mut self, bytes: u64) -> Option<u64> {
+        self.wires.lend_bytes?;
+        // Now and then there is no room.
+        if self.random.next().is_multiple_of(8) {
+            return None;
+        }
+        let stage = &mut self.wires.stages.entry(self.rank).or_default();
+        let at = stage.len() as u64;
+        stage.resize(stage.len() + usize::try_from(bytes).ok()?, 0xa5);
+        Some(at)
+    }
+
+    fn write_staged(&mut self, at: u64, bytes: &[u8]) {
+        let stage = self.wires.stages.entry(self.rank).or_default();
+        stage[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn lend_staged(&mut self, at: u64, bytes: u64) -> Loan {
+        Loan { memory: STAGE, handle: 0, offset: at, bytes }
+    }
+
+    fn lent_staged(&mut self, link: Link, _: u64, _: bool) {
+        self.lent(link);
+    }
+
     fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
         match self.wires.is_returned(self.rank, link) {
             true => Ok(true),
@@ -191,6 +223,13 @@ impl Transport for Port<'_> {
     }
 
     fn borrow(&mut self, link: Link, loan: &Loan) -> Result<&[u8], Fault> {
+        if loan.memory == STAGE {
+            let stage = self.wires.stages.get(&link.peer).map_or(&[][..], Vec::as_slice);
+            let end = loan.offset.saturating_add(loan.bytes) as usize;
+            let detail = || format!("it lends {} B of a stage of {} B", loan.bytes, stage.len());
+            let staged = stage.get(loan.offset as usize..end);
+            return staged.ok_or_else(|| Fault::Damaged { peer: link.peer, detail: detail() });
+        }
         let kept = usize::try_from(loan.memory).ok().and_then(|at| self.wires.loans.get(at));
         let kept = kept.filter(|kept| kept.len() as u64 == loan.bytes);
         let detail = || format!("it lends {} B of memory {}", loan.bytes, loan.memory);

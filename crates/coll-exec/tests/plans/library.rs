@@ -103,6 +103,35 @@ pub(crate) fn chain(n: u32, pieces: u32) -> Plan {
     plan("broadcast.chain", promise.classes(|_, _, _| 0), pieces, parts)
 }
 
+/// Rank 0 sends to rank 1, which passes on what has come so far to all others at once.
+pub(crate) fn fan(n: u32) -> Plan {
+    let mut promise =
+        Promise::new("broadcast", n).buffer("data", BufferRole::InOut, 1, Blocks::Listed(vec![(0, 0)]));
+    (0..n).for_each(|rank| promise.ensure(rank, 0, 0, Value::Copy(leaf(0, 0, 0))));
+    let whole = |store| [region(store, 0, 0..1, 0)];
+    let parts = (0..n).map(|r| {
+        let mut part = Part::new(r);
+        match r {
+            0 => {
+                part.lane().op(Action::Copy, [&whole(IN), &[], &whole(OUT)], &[]);
+                part.lane().send(1, &whole(IN), &[]);
+            }
+            1 => {
+                let come = part.lane().recv(0, &whole(OUT), &[]);
+                (2..n).for_each(|q| {
+                    part.lane().step(1).send(q, &whole(OUT), &[along(come)]);
+                });
+            }
+            _ => {
+                part.lane().step(1).recv(1, &whole(OUT), &[]);
+            }
+        }
+        part
+    });
+    let parts = parts.collect();
+    plan("broadcast.fan", promise.classes(|_, _, _| 0), 1, parts)
+}
+
 /// Up a chain to rank 0; what lies between is in memory that nothing is promised about. The far end is the right
 /// operand, so that order is kept.
 pub(crate) fn reduce_chain(n: u32) -> Plan {

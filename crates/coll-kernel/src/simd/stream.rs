@@ -35,6 +35,35 @@ pub(crate) fn streamed(combine: CombineFn, size_bytes: usize, target: &mut [u8],
     combine(last, Some(&a[end..]), &b[end..]);
 }
 
+/// `target := source`, written past the caches: for what is not read soon, where that is more than caches hold. Written through
+/// them, every line would be fetched from memory first. Both are as long.
+#[cfg(target_arch = "x86_64")]
+pub fn copy_past_cache(target: &mut [u8], source: &[u8]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    let head = target.as_ptr().align_offset(64).min(target.len());
+    let (first, rest) = target.split_at_mut(head);
+    let (source_first, source) = source.split_at(head);
+    first.copy_from_slice(source_first);
+    let (lines, last) = rest.as_chunks_mut::<64>();
+    let (source_lines, source_last) = source.as_chunks::<64>();
+    for (line, source) in lines.iter_mut().zip(source_lines) {
+        let (to, from) = (line.as_mut_ptr().cast::<__m128i>(), source.as_ptr().cast::<__m128i>());
+        for quarter in 0..4 {
+            // SAFETY: both hold four times 16 bytes, and the target starts a line of the cache; every x86-64 processor has
+            // these instructions. `fence` follows before anyone reads.
+            unsafe { _mm_stream_si128(to.add(quarter), _mm_loadu_si128(from.add(quarter))) };
+        }
+    }
+    fence();
+    last.copy_from_slice(source_last);
+}
+
+/// `target := source`: this processor is not asked for more.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn copy_past_cache(target: &mut [u8], source: &[u8]) {
+    target.copy_from_slice(source);
+}
+
 /// Copies a block to a place that is as aligned.
 #[cfg(target_arch = "x86_64")]
 fn write_past(target: &mut [u8], block: &Block) {

@@ -103,11 +103,12 @@ impl Cache {
         self.slots[place] = Slot::Kept(entry);
     }
 
-    /// Forgets entries until the others hold no more than they may.
+    /// Forgets entries until the others hold no more than they may; but for the one that was used last, or a large call in
+    /// turn with a barrier would be bound, and its scratch brought in, each time.
     fn forget(&mut self) {
         while self.bytes > self.limit_bytes {
             let kept = self.slots.iter().enumerate().filter_map(|(place, slot)| match slot {
-                Slot::Kept(entry) if !entry.is_held() => Some((entry.used, place)),
+                Slot::Kept(entry) if !entry.is_held() && place != self.last => Some((entry.used, place)),
                 _ => None,
             });
             let Some((_, place)) = kept.min() else { return };

@@ -284,6 +284,22 @@ impl Transport for Gate<'_> {
         self.wires.lent(link);
     }
 
+    fn stage(&mut self, bytes: u64) -> Option<u64> {
+        self.wires.stage(bytes)
+    }
+
+    fn write_staged(&mut self, at: u64, bytes: &[u8]) {
+        self.wires.write_staged(at, bytes);
+    }
+
+    fn lend_staged(&mut self, at: u64, bytes: u64) -> Loan {
+        self.wires.lend_staged(at, bytes)
+    }
+
+    fn lent_staged(&mut self, link: Link, at: u64, last: bool) {
+        self.wires.lent_staged(link, at, last);
+    }
+
     fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
         self.wires.is_returned(link)
     }

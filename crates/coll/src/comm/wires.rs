@@ -468,6 +468,30 @@ impl Transport for Wires {
     }
 
     #[inline]
+    fn stage(&mut self, bytes: u64) -> Option<u64> {
+        self.shm.as_mut()?.stage(bytes)
+    }
+
+    #[inline]
+    fn write_staged(&mut self, at: u64, bytes: &[u8]) {
+        if let Some(shm) = &mut self.shm {
+            shm.write_staged(at, bytes);
+        }
+    }
+
+    #[inline]
+    fn lend_staged(&mut self, at: u64, bytes: u64) -> Loan {
+        self.shm.as_mut().map_or(Loan::default(), |shm| shm.lend_staged(at, bytes))
+    }
+
+    #[inline]
+    fn lent_staged(&mut self, link: Link, at: u64, last: bool) {
+        if let Some(shm) = self.near(link) {
+            shm.lent_staged(link, at, last);
+        }
+    }
+
+    #[inline]
     fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
         let Some(shm) = self.near(link) else { return Ok(true) };
         let (returned, more) = (shm.is_returned(link)?, shm.has_read_on(link));

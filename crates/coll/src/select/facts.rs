@@ -8,7 +8,7 @@
 //!
 //! The file is the library's [hash](library::HASH), then for each operation a section behind its length: for each schedule
 //! its parameters with their defaults, then for each rank count, behind its length, a row for each candidate on one
-//! machine. Numbers are LEB128, shares in units of 2^-16, rounded down.
+//! machine. Numbers are LEB128, shares in units of 2^-16, rounded down; what is spared is rounded up.
 
 use super::candidates::{Candidate, Params, settings};
 use super::operations::OPERATIONS;
@@ -73,6 +73,7 @@ impl Facts {
                         messages: number(&mut rows)? as u32,
                         locals: number(&mut rows)? as u32,
                         sent: share(&mut rows)?,
+                        common: share(&mut rows)?,
                         reduced: share(&mut rows)?,
                         copied: share(&mut rows)?,
                         touched,

@@ -33,9 +33,10 @@ fn rows(operation: &'static str, ranks: u32) -> Vec<u8> {
         for number in [totals.chain + 1, totals.messages, totals.locals] {
             put(&mut rows, number.into());
         }
-        for share in [totals.sent, totals.reduced, totals.copied] {
-            put_share(&mut rows, share);
-        }
+        put_share(&mut rows, totals.sent);
+        put_share(&mut rows, (totals.common * UNIT).ceil() / UNIT);
+        put_share(&mut rows, totals.reduced);
+        put_share(&mut rows, totals.copied);
     }
     let mut block = Vec::new();
     put_share(&mut block, touched);

@@ -171,6 +171,26 @@ impl Transport for Shm {
     }
 
     #[inline]
+    fn stage(&mut self, bytes: u64) -> Option<u64> {
+        self.shm.stage(bytes)
+    }
+
+    #[inline]
+    fn write_staged(&mut self, at: u64, bytes: &[u8]) {
+        self.shm.write_staged(at, bytes);
+    }
+
+    #[inline]
+    fn lend_staged(&mut self, at: u64, bytes: u64) -> Loan {
+        self.shm.lend_staged(at, bytes)
+    }
+
+    #[inline]
+    fn lent_staged(&mut self, link: Link, at: u64, last: bool) {
+        self.shm.lent_staged(link, at, last);
+    }
+
+    #[inline]
     fn is_returned(&mut self, link: Link) -> Result<bool, Fault> {
         self.shm.is_returned(link)
     }
