@@ -108,11 +108,6 @@ impl Driver {
                 self.context(context)?.default
             }
             PER_THREAD => self.stream_of_thread()?,
-            // Not every driver asks for a context where a stream says its own; some do.
-            _ if self.current().is_none() => {
-                let text = "no context is current on this thread";
-                return Err(self.wrong(Code::INVALID_CONTEXT, text));
-            }
             handle => handle,
         };
         match self.streams.get(&meant) {

@@ -235,10 +235,8 @@ fn handles_of_other_kinds_contexts_and_times() {
     session.configure(&Config::default()).unwrap();
     assert_eq!(sync(theirs), Err(CUresult::CUDA_ERROR_NOT_INITIALIZED));
     result::init().unwrap();
-    assert_eq!(sync(theirs), Err(CUresult::CUDA_ERROR_INVALID_CONTEXT), "so is the context");
-    let third = CudaContext::new(0).unwrap();
     assert_eq!(sync(theirs), invalid, "it is from another machine");
-    drop((first, second, third));
+    drop((first, second));
 }
 
 #[test]
