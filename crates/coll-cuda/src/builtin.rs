@@ -87,14 +87,17 @@ fn combine(op: RedOp, dtype: DType, entries: &mut Vec<Entry>) {
     }
 }
 
-/// The text's operator.
+/// The text's operator. Elements of one and two bytes are combined several at a time where they can be.
 fn operator(op: RedOp, dtype: DType) -> String {
     let (element, word) = (element(dtype), unsigned(dtype.size_bytes()));
-    let is_byte = dtype.size_bytes() == 1;
+    let packed = if dtype.size_bytes() <= 2 { "Packed" } else { "" };
     match op {
-        RedOp::Sum | RedOp::Max if dtype == DType::Bool => "Or8".into(),
-        RedOp::Prod | RedOp::Min if dtype == DType::Bool => "And8".into(),
-        RedOp::Sum if is_byte && dtype.is_integer() => "Sum8".into(),
+        RedOp::Sum | RedOp::Max | RedOp::Lor if dtype == DType::Bool => "PackedOr<u8>".into(),
+        RedOp::Prod | RedOp::Min | RedOp::Land if dtype == DType::Bool => "PackedAnd<u8>".into(),
+        RedOp::Sum if dtype.is_integer() => format!("{packed}Sum<{element}>"),
+        RedOp::Sum | RedOp::Prod if dtype.is_narrow_float() && dtype != DType::Bf16 => {
+            format!("Half{element}<{}>", op == RedOp::Prod)
+        }
         RedOp::Prod if dtype.is_complex() => format!("ComplexProd<{element}>"),
         RedOp::Min | RedOp::Max if dtype.is_narrow_float() => {
             let (signed, infinity) = match dtype {
@@ -103,7 +106,10 @@ fn operator(op: RedOp, dtype: DType) -> String {
                 DType::F16 => ("i16", "0x7c00"),
                 _ => ("i16", "0x7f80"),
             };
-            format!("Narrow<{signed}, {infinity}, {}>", op == RedOp::Max)
+            format!("PackedNarrow<{signed}, {infinity}, {}>", op == RedOp::Max)
+        }
+        RedOp::Min | RedOp::Max if dtype.size_bytes() <= 2 => {
+            format!("PackedChoice<{element}, {}>", op == RedOp::Max)
         }
         RedOp::Prod => format!("Prod<{element}>"),
         RedOp::Min => format!("Min<{element}>"),
@@ -111,12 +117,9 @@ fn operator(op: RedOp, dtype: DType) -> String {
         RedOp::Band => format!("BitAnd<{word}>"),
         RedOp::Bor => format!("BitOr<{word}>"),
         RedOp::Bxor => format!("BitXor<{word}>"),
-        RedOp::Land if is_byte => "And8".into(),
-        RedOp::Lor if is_byte => "Or8".into(),
-        RedOp::Lxor if is_byte => "Xor8".into(),
-        RedOp::Land => format!("And<{word}>"),
-        RedOp::Lor => format!("Or<{word}>"),
-        RedOp::Lxor => format!("Xor<{word}>"),
+        RedOp::Land => format!("{packed}And<{word}>"),
+        RedOp::Lor => format!("{packed}Or<{word}>"),
+        RedOp::Lxor => format!("{packed}Xor<{word}>"),
         RedOp::Minloc | RedOp::Maxloc => {
             let index = if dtype.size_bytes() == 8 { "i32" } else { "i64" };
             format!("Located<{element}, {index}, {}>", op == RedOp::Maxloc)

@@ -4,12 +4,14 @@ use crate::builtin::builtin_entries;
 use crate::entry::Entry;
 
 /// What all kernels share, each part resting on those before it.
-const SHARED: [&str; 7] = [
+const SHARED: [&str; 9] = [
     include_str!("text/processor.cu"),
     include_str!("text/number.cu"),
     include_str!("text/narrow.cu"),
     include_str!("text/element.cu"),
     include_str!("text/operator.cu"),
+    include_str!("text/packed.cu"),
+    include_str!("text/halves.cu"),
     include_str!("text/scale.cu"),
     include_str!("text/loops.cu"),
 ];

@@ -27,7 +27,7 @@ pub(crate) fn source(operator: &UserOperator, params: &[f64], reducer: &Reducer)
     let nodes: usize = expressions.into_iter().flatten().map(nodes).sum();
     if nodes > NODES_MAX {
         return Err(format!(
-            "it has {nodes} operations, constants and operands, and {NODES_MAX} are the most"
+            "it has {nodes} operations, constants and operands, and {NODES_MAX} are the most for a GPU"
         ));
     }
     let writer = Writer { params, is_float: working.is_float(), is_f64: working == DType::F64 };

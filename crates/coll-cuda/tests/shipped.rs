@@ -31,8 +31,8 @@ fn it_has_every_entry_once_and_nothing_that_they_share() {
     assert_eq!(found, due);
     // A function or variable of the whole module would be missing where a few entries are cut out of it.
     for line in builtin_ptx().lines() {
-        let shared = [".func", ".global .", ".const", ".extern"].iter().any(|word| line.starts_with(word));
-        assert!(!shared && !line.starts_with(".visible .func"), "{line}");
+        let shared = [".func", ".global .", ".const", ".extern"].iter().any(|word| line.contains(word));
+        assert!(!shared || line.starts_with(['\t', '/']), "{line}");
     }
     for line in ["\n.version 7.0\n", "\n.target sm_70\n", "\n.address_size 64\n"] {
         assert_eq!(builtin_ptx().matches(line).count(), 1, "{line}");

@@ -35,16 +35,6 @@ struct Narrow : Each<Narrow<Signed, INFINITE, GREATER>, typename Integer<Signed>
     COLLC_FN B combine(B a, B b) { return (B)ordered<Signed, GREATER>((Signed)a, (Signed)b, (Signed)INFINITE); }
 };
 
-// 8-bit integers, four in a word: carries must not cross the bytes.
-struct Sum8 {
-    typedef u8 Bits;
-    typedef u32 Lane;
-    COLLC_FN u8 combine(u8 a, u8 b) { return add(a, b); }
-    COLLC_FN u32 lane(u32 a, u32 b) {
-        return ((a & 0x7f7f7f7fu) + (b & 0x7f7f7f7fu)) ^ ((a ^ b) & 0x80808080u);
-    }
-};
-
 template <class B> struct BitAnd {
     typedef B Bits;
     typedef u32 Lane;
@@ -77,30 +67,6 @@ template <class B> struct Or : Each<Or<B>, B> {
 
 template <class B> struct Xor : Each<Xor<B>, B> {
     COLLC_FN B combine(B a, B b) { return (B)((a != 0) ^ (b != 0)); }
-};
-
-// One in each byte that is not zero.
-COLLC_FN u32 truths(u32 x) { return ((((x & 0x7f7f7f7fu) + 0x7f7f7f7fu) | x) >> 7) & 0x01010101u; }
-
-struct And8 {
-    typedef u8 Bits;
-    typedef u32 Lane;
-    COLLC_FN u8 combine(u8 a, u8 b) { return And<u8>::combine(a, b); }
-    COLLC_FN u32 lane(u32 a, u32 b) { return truths(a) & truths(b); }
-};
-
-struct Or8 {
-    typedef u8 Bits;
-    typedef u32 Lane;
-    COLLC_FN u8 combine(u8 a, u8 b) { return Or<u8>::combine(a, b); }
-    COLLC_FN u32 lane(u32 a, u32 b) { return truths(a | b); }
-};
-
-struct Xor8 {
-    typedef u8 Bits;
-    typedef u32 Lane;
-    COLLC_FN u8 combine(u8 a, u8 b) { return Xor<u8>::combine(a, b); }
-    COLLC_FN u32 lane(u32 a, u32 b) { return truths(a) ^ truths(b); }
 };
 
 // Sums of 128-bit integers, the lower half first.

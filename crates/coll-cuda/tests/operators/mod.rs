@@ -9,14 +9,14 @@ const WRITTEN: &str = "
 operator scaled_sum(a, b; alpha) = a + b  given x: alpha * x
 operator ordered second(a, b) = b
 operator low(a, b) = min(a, b)
-operator ordered halved(a, b; alpha) = a + b  given x: alpha * x  ensure y: y / 2
+operator halved(a, b; alpha) = a + b  given x: alpha * x  ensure y: y / 2
 operator hypot(a, b) = sqrt(a * a + b * b)  ensure y: sqrt(y)
-operator ordered digits(a, b) = (a % 10) * 10 + b % 10  given x: abs(x)
-operator ordered shifted(a, b) = (a << (b & 7)) ^ (a >> (b % 9)) | b
-operator both(a, b) = if a > 0 and not (b <= 0) { a * b } else if a == b or a != a { a - b } else { -max(a, b) }
-operator ordered quotient(a, b) = a / b - b / a  ensure y: if y < 0 { -1 } else { 1 }
-operator clamped(a, b; low, high) = min(max(a + b, low), high)
-operator ordered remainders(a, b) = a % b  given x: x - 3
+operator digits(a, b) = max(a % 10, b % 10)  given x: abs(x)
+operator shifted(a, b) = a ^ b  given x: (x << (x & 7)) ^ (x >> (x % 9)) | x
+operator most(a, b) = if a > b and not (b > a) { a } else if a == b or a != a { a } else { b }
+operator product(a, b) = a * b  ensure y: if y < 0 { -1 / y } else { y / 3 - 1 }
+operator clamped(a, b; low, high) = min(max(a, b), high)  given x: max(x, low)
+operator modular(a, b) = (a + b) % 7
 ";
 
 /// All of them.
