@@ -201,7 +201,7 @@ fn constants_are_those_of_the_type() {
         [DType::I8, DType::U8, DType::U32, DType::I64, DType::U64, DType::F8E5M2, DType::F32, DType::F64];
     let whole = [0, -1, 255, 16_777_217, i64::from(i32::MIN), i64::MAX, i64::MIN + 1, i64::MIN];
     let real = [0.1, -0.0, 1e-45, 1e300, f64::NAN, f64::NEG_INFINITY];
-    let params = [255.0, -3.0, 1.8446744073709549e19, 0.7];
+    let params = [255.0, -3.0, 1.844_674_407_370_955e19, 0.7];
     let constants = whole.map(Expr::Int).into_iter().chain(real.map(Expr::Float));
     let constants = constants.map(|constant| (constant, 0.0));
     let mut cases = Cases { without_f32: true, ..Cases::default() };
