@@ -95,7 +95,7 @@ fn operator(op: RedOp, dtype: DType) -> String {
         RedOp::Sum | RedOp::Max | RedOp::Lor if dtype == DType::Bool => "PackedOr<u8>".into(),
         RedOp::Prod | RedOp::Min | RedOp::Land if dtype == DType::Bool => "PackedAnd<u8>".into(),
         RedOp::Sum if dtype.is_integer() => format!("{packed}Sum<{element}>"),
-        RedOp::Sum | RedOp::Prod if dtype.is_narrow_float() && dtype != DType::Bf16 => {
+        RedOp::Sum | RedOp::Prod if dtype.is_narrow_float() => {
             format!("Half{element}<{}>", op == RedOp::Prod)
         }
         RedOp::Prod if dtype.is_complex() => format!("ComplexProd<{element}>"),

@@ -50,7 +50,21 @@ pub(crate) fn source(operator: &UserOperator, params: &[f64], reducer: &Reducer)
         let body = vec![format!("map(to, from, count, {function}());")];
         entries.push(Entry::new(name.into(), Shape::Map, body));
     }
-    Ok(module(&format!("namespace collc {{\n\n{own}}} // namespace collc\n\n"), &entries))
+    let widths = widths(reducer.working_size_bytes(), memory.size_bytes());
+    Ok(module(&format!("namespace collc {{\n\n{own}}} // namespace collc\n\n{widths}"), &entries))
+}
+
+/// What names do not say of a user's entries: a host that runs them may want to know how wide elements are.
+fn widths(working_bytes: u64, element_bytes: u64) -> String {
+    format!(
+        "#ifdef COLLC_HOST
+extern \"C\" {{
+collc::u64 collc_user_working_bytes = {working_bytes}, collc_user_element_bytes = {element_bytes};
+}}
+#endif
+
+"
+    )
 }
 
 fn combine(expr: &str, element: &str) -> String {

@@ -240,3 +240,17 @@ fn operators_that_are_too_large_are_refused_in_words() {
         "operator `large` does not work on f32: it has 5999 operations, constants and operands, and 4000 are the most for a GPU"
     );
 }
+
+/// What runs a user's kernels on a host finds in the library how wide elements are.
+#[test]
+fn a_host_is_told_how_wide_elements_are() {
+    let operators = operators::operators();
+    let reducer = Reducer::user(&operators[1], DType::Bf16, &[]).unwrap();
+    for (reducer, working) in [(reducer.in_f32().unwrap(), 4), (reducer, 2)] {
+        let source = Kernels::of(&reducer).unwrap().source().unwrap().to_string();
+        let line = format!("collc_user_working_bytes = {working}, collc_user_element_bytes = 2;");
+        let before = source.split(&line).next().unwrap();
+        assert!(before.len() < source.len(), "{line}");
+        assert!(before.ends_with("#ifdef COLLC_HOST\nextern \"C\" {\ncollc::u64 "));
+    }
+}

@@ -1,4 +1,4 @@
-// Sums and products of narrow floats by a GPU's arithmetic on two halves at once.
+// Sums and products of narrow floats, a word at a time, mostly by a GPU's arithmetic on two halves at once.
 //
 // Rounded to a half at once, a sum or product of halves is what it is by way of f32: f32 has more than twice as many bits
 // (S. A. Figueroa, When is double rounding innocuous?, 1995). 8-bit floats become halves, are combined, and rounded to 8 bits,
@@ -37,6 +37,24 @@ template <bool PRODUCT> struct HalfF16 {
     typedef u32 Lane;
     COLLC_FN u16 combine(u16 a, u16 b) { return single<F16, PRODUCT>(a, b); }
     COLLC_FN u32 lane(u32 a, u32 b) { return halves<PRODUCT>(a, b); }
+};
+
+// A bf16 is the upper half of an f32, in which it is combined.
+template <bool PRODUCT> struct HalfBf16 {
+    typedef u16 Bits;
+    typedef u32 Lane;
+    COLLC_FN u16 combine(u16 a, u16 b) { return single<Bf16, PRODUCT>(a, b); }
+    COLLC_FN u32 lane(u32 a, u32 b) {
+        u32 odd = rounded(f32_of(a & 0xffff0000u), f32_of(b & 0xffff0000u));
+        u32 even = rounded(f32_of(a << 16), f32_of(b << 16));
+        return (odd & 0xffff0000u) | even >> 16;
+    }
+    // To the upper half.
+    COLLC_FN u32 rounded(f32 x, f32 y) {
+        f32 value = PRODUCT ? mul(x, y) : add(x, y);
+        u32 nearest = bits(value) + 0x7fffu + ((bits(value) >> 16) & 1);
+        return is_nan(value) ? bits(value) | 0x400000u : nearest;
+    }
 };
 
 // An E5M2 is the upper byte of a half.
