@@ -27,7 +27,7 @@ impl Shape {
             Shape::Combine { sources } => {
                 let mut text = "void* target".to_string();
                 for index in 0..sources {
-                    write!(text, ", const void* s{index}").expect("a string takes all");
+                    write!(text, ", const void* s{index}").expect("invariant: a string takes all");
                 }
                 text + ", u64 count"
             }
@@ -75,7 +75,7 @@ impl Entry {
     pub(crate) fn text(&self) -> String {
         let mut text = format!("COLLC_ENTRY({}, {}) {{\n", self.name, self.shape.parameters());
         for line in &self.body {
-            writeln!(text, "    {line}").expect("a string takes all");
+            writeln!(text, "    {line}").expect("invariant: a string takes all");
         }
         text + "}\n"
     }
