@@ -37,7 +37,7 @@ pub(crate) fn run(args: &EnvArgs) -> Result<ExitCode, Failure> {
         version: env!("CARGO_PKG_VERSION"),
         settings: settings(),
         machine: machine::Machine::found(),
-        gpu: gpu::Found::found(),
+        gpu: gpu::Found::here(),
     };
     match args.format {
         Format::Json => {

@@ -30,7 +30,7 @@ struct Device {
 }
 
 impl Found {
-    pub(super) fn found() -> Found {
+    pub(super) fn here() -> Found {
         match coll_gpu::probe() {
             Ok(probe) => Found::of(&probe),
             Err(error) => {
