@@ -30,7 +30,6 @@ fn every_operator_on_every_type() {
 /// A host's C++ compiler in the place of NVRTC: the generated text itself runs.
 struct WithHost {
     compiler: &'static str,
-    widths: String,
 }
 
 impl Compile for WithHost {
@@ -38,8 +37,7 @@ impl Compile for WithHost {
         let failed = |log: String| GpuError::Compile { operator: operator.to_string(), log };
         let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
         let [text, library] = ["operator.cu", "operator.so"].map(|name| folder.path().join(name));
-        std::fs::write(&text, format!("{source}\n{}", self.widths))
-            .map_err(|error| failed(error.to_string()))?;
+        std::fs::write(&text, source).map_err(|error| failed(error.to_string()))?;
         let mut command = Command::new(self.compiler);
         command.args(["-x", "c++", "-O1", "-shared", "-fPIC"]).args(coll_cuda::HOST_OPTIONS);
         let output = command.arg("-o").arg(&library).arg(&text).output();
@@ -78,11 +76,9 @@ fn operators_of_ones_own_run_as_their_generated_text() {
             let case = Case { operator, dtype, elements: 61, in_place: false, seed };
             let call = Call::new(&plan, &case);
             let session = machine(2, true, seed);
-            let width = if accumulate.is_some() { 4 } else { 8 };
-            let widths = cuda_stand_in::widths(width, width);
             {
                 let group = Group::new(&dealt(3, 2)).expect("the devices open");
-                let group = group.compiler(Arc::new(WithHost { compiler, widths }));
+                let group = group.compiler(Arc::new(WithHost { compiler }));
                 let memory = Memory::new(&group, &call);
                 let mut prepared = prepare(&group, &call);
                 prepared.launch(&memory.pointers(), &memory.handles()).expect("it is put on streams");
