@@ -87,42 +87,27 @@ impl Bound {
     }
 
     fn make(binding: Binding<'_>, dtype: Option<DType>, spreads: &[Spread<'_>]) -> Result<Bound, BindError> {
+        let draft = Draft::new(binding, dtype, spreads)?;
         let Binding { plan, rank, .. } = binding;
-        coll_plan::verify(plan).map_err(|error| BindError::Plan { what: error.to_string() })?;
-        let part = plan.rank(rank).filter(|part| part.rank == rank).ok_or_else(|| BindError::NoPart {
-            rank,
-            found: match plan.contract.only {
-                Some(only) => format!("rank {only} alone"),
-                None => format!("{} ranks", plan.world()),
-            },
-        })?;
-        check_tables(&binding)?;
-        let wide = binding.reducer.filter(|_| plan.accumulate.is_some()).and_then(Reducer::in_f32);
-        let binding = Binding { reducer: wide.as_ref().or(binding.reducer), ..binding };
-        let prepared = is_prepared(&binding)?;
-        let working_bytes = binding.reducer.filter(|_| prepared).map(Reducer::working_size_bytes);
-        let layout = Layout::new(&binding, spreads, part, working_bytes)?;
-        let cast = cast(&binding, dtype, prepared)?;
-        let code = Code::new(plan, part, &layout, cast)?;
-        check_reducer(&binding, &code, prepared)?;
-        let reduces = code.ops.iter().any(|op| reduces(op.kind));
-        let state = State::new(&code, plan.slots)?;
-        let short = if plan.slots == 0 && cast.is_none() { Short::new(&code) } else { None };
+        let part = plan.rank(rank).expect("invariant: the draft was made of it");
+        let state = State::new(&draft.code, plan.slots)?;
+        let casts = draft.code.cast.is_some();
+        let short = if plan.slots == 0 && !casts { Short::new(&draft.code) } else { None };
         let staging_bytes =
-            if reduces || cast.is_some() { STAGING_BYTES } else { crate::receive::SMALL_BYTES };
+            if draft.reduces() || casts { STAGING_BYTES } else { crate::receive::SMALL_BYTES };
         Ok(Bound {
             rank,
             world: plan.world(),
             name: plan.name.clone(),
             lines: plan.lines.clone(),
             line_of: part.ops.iter().map(|op| op.line).collect(),
-            reducer: binding.reducer.cloned(),
-            prepared,
-            element_bytes: binding.reducer.map_or(1, |reducer| reducer.working_size_bytes() as usize),
-            scratch: allocate(layout.scratch_bytes)?,
+            element_bytes: draft.element_bytes(),
+            reducer: draft.reducer,
+            prepared: draft.prepared,
+            scratch: allocate(draft.layout.scratch_bytes)?,
             staging: allocate(staging_bytes)?,
-            layout,
-            code,
+            layout: draft.layout,
+            code: draft.code,
             state,
             short,
         })
@@ -151,6 +136,53 @@ impl Bound {
     /// Bytes of a buffer's input and output, as [`crate::BufferMemory`] must give them. In place all is output.
     pub fn buffer_bytes(&self, buffer: usize) -> Option<[u64; 2]> {
         self.layout.buffers.get(buffer).map(|buffer| buffer.sizes)
+    }
+}
+
+/// All that is known of a rank before it has any memory.
+pub(crate) struct Draft {
+    /// The operator, in the form that it works in.
+    pub(crate) reducer: Option<Reducer>,
+    /// Whether elements are prepared and finished.
+    pub(crate) prepared: bool,
+    pub(crate) layout: Layout,
+    pub(crate) code: Code,
+}
+
+impl Draft {
+    pub(crate) fn new(
+        binding: Binding<'_>,
+        dtype: Option<DType>,
+        spreads: &[Spread<'_>],
+    ) -> Result<Draft, BindError> {
+        let Binding { plan, rank, .. } = binding;
+        coll_plan::verify(plan).map_err(|error| BindError::Plan { what: error.to_string() })?;
+        let part = plan.rank(rank).filter(|part| part.rank == rank).ok_or_else(|| BindError::NoPart {
+            rank,
+            found: match plan.contract.only {
+                Some(only) => format!("rank {only} alone"),
+                None => format!("{} ranks", plan.world()),
+            },
+        })?;
+        check_tables(&binding)?;
+        let wide = binding.reducer.filter(|_| plan.accumulate.is_some()).and_then(Reducer::in_f32);
+        let binding = Binding { reducer: wide.as_ref().or(binding.reducer), ..binding };
+        let prepared = is_prepared(&binding)?;
+        let working_bytes = binding.reducer.filter(|_| prepared).map(Reducer::working_size_bytes);
+        let layout = Layout::new(&binding, spreads, part, working_bytes)?;
+        let cast = cast(&binding, dtype, prepared)?;
+        let code = Code::new(plan, part, &layout, cast)?;
+        check_reducer(&binding, &code, prepared)?;
+        Ok(Draft { reducer: binding.reducer.cloned(), prepared, layout, code })
+    }
+
+    /// Bytes of the operator's working element.
+    pub(crate) fn element_bytes(&self) -> usize {
+        self.reducer.as_ref().map_or(1, |reducer| reducer.working_size_bytes() as usize)
+    }
+
+    fn reduces(&self) -> bool {
+        self.code.ops.iter().any(|op| reduces(op.kind))
     }
 }
 

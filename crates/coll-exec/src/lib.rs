@@ -3,7 +3,8 @@
 //!
 //! A [`Binding`] becomes a [`Bound`], which holds all offsets and all scratch; [`Bound::run`] then runs any number of
 //! times and allocates nothing. [`Bound::begin`] hands the loop to the caller, a step at a time; [`world`] uses it to
-//! run all ranks of a plan in one process, in an order that a seed decides.
+//! run all ranks of a plan in one process, in an order that a seed decides. An [`Outline`] tells another executor what a
+//! rank does.
 
 mod bind;
 mod code;
@@ -14,6 +15,7 @@ mod layout;
 mod lend;
 mod local;
 mod memory;
+mod outline;
 mod ready;
 mod receive;
 mod run;
@@ -30,6 +32,7 @@ pub use bind::{Binding, Bound, Spread};
 pub use error::{BindError, Place, RunError};
 pub use frame::{FINGERPRINT_BYTES, FIRST_HEADER_BYTES, Field, FrameFault, HEADER_BYTES, Header};
 pub use memory::{BufferMemory, Placement};
+pub use outline::{Act, Buffer, Conversion, Extent, Fold, Memory, Operation, Outline};
 pub use run::{Progress, RunOptions, Running};
 pub use sight::{Look, Sight};
 pub use transport::{Fault, Interest, LOAN_BYTES, Link, Loan, Transport};

@@ -23,6 +23,11 @@ impl Cast {
         (casts && wire.size_bytes() < part.size_bytes()).then_some(Cast { memory: part, wire, parts })
     }
 
+    /// The type of a part of an element in memory, and that of the part in a message.
+    pub fn parts(&self) -> (DType, DType) {
+        (self.memory, self.wire)
+    }
+
     /// Bytes of an element in memory.
     pub fn memory_size_bytes(&self) -> usize {
         self.memory.size_bytes() as usize * self.parts

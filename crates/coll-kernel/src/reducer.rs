@@ -186,6 +186,22 @@ impl Reducer {
         }
     }
 
+    /// The built-in operator that it was made of.
+    pub fn builtin_op(&self) -> Option<RedOp> {
+        match self.source {
+            Source::Builtin(op) => Some(op),
+            Source::User(_) => None,
+        }
+    }
+
+    /// The user's operator that it was made of, and the values of its parameters.
+    pub fn user_operator(&self) -> Option<(&UserOperator, &[f64])> {
+        match &self.source {
+            Source::Builtin(_) => None,
+            Source::User(source) => Some((&source.0, &source.1)),
+        }
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype

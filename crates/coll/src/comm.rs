@@ -43,6 +43,8 @@ pub use error::{CommError, Failure};
 pub use group::Group;
 pub use memory::Memory;
 pub use op::Op;
+#[cfg(feature = "gpu")]
+pub(crate) use op::OpId;
 pub use pending::Pending;
 pub use prepared::Prepared;
 pub use record::Recorded;

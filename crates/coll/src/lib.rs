@@ -14,6 +14,8 @@
 
 mod bundle;
 mod comm;
+#[cfg(feature = "gpu")]
+mod devices;
 pub mod foreign;
 pub mod library;
 mod one_rank;
@@ -35,6 +37,8 @@ pub use comm::{
     AbortHandle, Buffer, Builder, CommError, Communicator, Custom, Element, Failure, Group, Memory, Op,
     Pending, Prepared, Recorded, Request, Via, View, ViewMut,
 };
+#[cfg(feature = "gpu")]
+pub use devices::{DeviceCall, Devices, DevicesError, RankPointers};
 pub use one_rank::{RankOutcome, RankPlanned, compile_rank, compile_slices};
 pub use placed::placed;
 pub use plans::{PlanError, ReadPlan, is_plan, proof_hash, read_plan, read_plan_text};

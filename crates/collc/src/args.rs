@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 mod bench;
+mod env;
 mod fit;
 mod interop;
 mod sim;
@@ -13,6 +14,7 @@ use coll_base::DType;
 use std::path::PathBuf;
 
 pub(crate) use bench::{BenchArgs, BenchFormat, BenchMemory, BenchTransport, Through};
+pub(crate) use env::EnvArgs;
 pub(crate) use fit::Fit;
 pub(crate) use interop::{ExportArgs, ExportForm, ImportArgs};
 pub(crate) use sim::{CompareArgs, Ground, Model, SimArgs};
@@ -65,6 +67,8 @@ pub(crate) enum Command {
     Tune(TuneArgs),
     /// Look at, check, import, draw and measure topologies
     Topo(TopoArgs),
+    /// Say what collc finds around it: its settings, the machine, CUDA devices
+    Env(EnvArgs),
     /// Predict what a schedule, a plan or a GOAL file takes on a topology
     Sim(SimArgs),
     /// Compare schedules on a topology over a range of sizes
@@ -203,6 +207,8 @@ pub(crate) enum TransportKind {
     Shm,
     /// Memory of one process whose threads are the ranks
     Threads,
+    /// Streams of the CUDA devices there are, each rank with its own
+    Cuda,
 }
 
 impl TransportKind {
@@ -213,6 +219,7 @@ impl TransportKind {
             TransportKind::Tcp => "tcp",
             TransportKind::Shm => "shm",
             TransportKind::Threads => "threads",
+            TransportKind::Cuda => "cuda",
         }
     }
 
@@ -221,6 +228,8 @@ impl TransportKind {
         match self {
             TransportKind::Auto if together => "shm",
             TransportKind::Auto => "tcp",
+            // Devices have no constants of their own yet: those of one process's memory order schedules alike.
+            TransportKind::Cuda => "threads",
             named => named.name(),
         }
     }
@@ -228,7 +237,7 @@ impl TransportKind {
     /// How a rank is to reach the others.
     pub(crate) fn via(self) -> coll::Via {
         match self {
-            TransportKind::Auto | TransportKind::Threads => coll::Via::Fastest,
+            TransportKind::Auto | TransportKind::Threads | TransportKind::Cuda => coll::Via::Fastest,
             TransportKind::Tcp => coll::Via::Tcp,
             TransportKind::Shm => coll::Via::Shm,
         }

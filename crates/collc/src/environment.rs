@@ -66,6 +66,16 @@ fn names() -> String {
     format!("it reads {}", names.join(", "))
 }
 
+/// Every variable that collc reads, with what it is for.
+pub(crate) fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    VARIABLES.iter().copied()
+}
+
+/// Whether a variable's value is not to be shown.
+pub(crate) fn is_secret(name: &str) -> bool {
+    name == "COLLC_TOKEN"
+}
+
 /// For the help.
 pub(crate) fn help() -> String {
     let lines: Vec<String> = VARIABLES.iter().map(|(name, what)| format!("  {name:<19} {what}")).collect();

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Tune(args) => cmd::tune::run(&args),
         Command::Topo(args) => cmd::topo::run(&args),
+        Command::Env(args) => cmd::env::run(&args),
         Command::ProbeRank => cmd::topo::probe_rank(),
         Command::BenchRank => cmd::bench::rank(),
     };

@@ -34,6 +34,8 @@ pub(crate) enum BenchTransport {
     Shm,
     /// Memory of one process whose threads are the ranks
     Threads,
+    /// Streams of the CUDA devices there are
+    Cuda,
 }
 
 impl BenchTransport {
@@ -43,6 +45,15 @@ impl BenchTransport {
             BenchTransport::Tcp => "tcp",
             BenchTransport::Shm => "shm",
             BenchTransport::Threads => "threads",
+            BenchTransport::Cuda => "cuda",
+        }
+    }
+
+    /// The name that its constants have; devices have none of their own yet, and take those of one process's memory.
+    pub(crate) fn constants(self) -> &'static str {
+        match self {
+            BenchTransport::Cuda => BenchTransport::Threads.name(),
+            named => named.name(),
         }
     }
 }

@@ -67,6 +67,9 @@ pub(crate) struct TopoProbeArgs {
     /// How many ranks to start on this machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=64), conflicts_with_all = ["rank", "world_size", "rendezvous"])]
     pub(crate) ranks: Option<u32>,
+    /// Measure this machine's CUDA devices instead: each, and each pair
+    #[arg(long, conflicts_with_all = ["ranks", "transport", "rank", "world_size", "rendezvous"])]
+    pub(crate) gpus: bool,
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) transport: TransportKind,

@@ -9,6 +9,7 @@ mod control;
 mod lines;
 mod machine;
 mod over_comm;
+mod over_devices;
 mod over_plans;
 mod pages;
 mod pattern;
@@ -21,7 +22,7 @@ mod wire;
 pub(crate) use settings::{Cell, Measured, Pace, Settings};
 
 use super::choice;
-use crate::args::{BenchArgs, BenchFormat, BenchMemory, Through};
+use crate::args::{BenchArgs, BenchFormat, BenchMemory, BenchTransport, Through};
 use crate::failure::Failure;
 use crate::processes::{self, Heard, Processes};
 use coll::Communicator;
@@ -61,6 +62,9 @@ pub(crate) fn measure(mut settings: Settings, hear: &mut Hear<'_>) -> Result<(),
     processes::check_descriptors(settings.world)?;
     let file = control_file(settings.world)?;
     settings.control = file.path().to_path_buf();
+    if settings.transport == over_devices::CUDA {
+        return over_devices::measure(&settings, hear);
+    }
     if settings.transport == wire::THREADS {
         return threads::measure(&settings, hear);
     }
@@ -199,7 +203,12 @@ fn settings(
     };
     let forced = std::env::var(choice::SCHEDULE).unwrap_or_default();
     choice::forced()?;
-    let plans = args.through == Through::Plans;
+    let on_devices = args.transport == BenchTransport::Cuda;
+    if on_devices && args.memory == BenchMemory::Alloc {
+        return Err(Failure::unusable("`--memory alloc` is memory that ranks on processors share")
+            .help("leave it out: on devices buffers lie in their memory"));
+    }
+    let plans = args.through == Through::Plans || on_devices;
     let checksums = crate::environment::checksums()?;
     if plans && checksums {
         return Err(Failure::unusable("plans that run without a communicator have no checksums")
@@ -220,7 +229,7 @@ fn settings(
             accumulate: accumulate.is_some(),
             wire,
             deterministic,
-            transport: args.transport.name(),
+            transport: args.transport.constants(),
             layout: Layout::one_host(choice::cores()),
             ..Question::new(operation, world, sizes.first().copied().unwrap_or(0))
         };

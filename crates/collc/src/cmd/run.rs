@@ -5,6 +5,7 @@
 //! is itself one rank of a job whose others are started elsewhere (`join`).
 
 mod counts;
+pub(crate) mod devices;
 mod foreign;
 mod join;
 mod launch;

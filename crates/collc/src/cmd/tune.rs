@@ -49,6 +49,10 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode, Failure> {
     if counts.is_empty() {
         return Err(Failure::unusable("no rank count has messages").help("give two ranks at least"));
     }
+    if args.transport.contains(&BenchTransport::Cuda) {
+        return Err(Failure::unusable("schedules on devices have no constants that could be measured yet")
+            .help("leave `cuda` out of `--transport`"));
+    }
     let answered = answers::ranks(args)?;
     let mut errors = Vec::new();
     for &transport in &args.transport {

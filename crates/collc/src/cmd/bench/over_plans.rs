@@ -8,7 +8,7 @@ use super::subject::{Prepared, Subject, block_elements};
 use super::wire::Wire;
 use crate::failure::Failure;
 use coll::select::{Candidate, Chooser, Question};
-use coll::{Options, Outcome};
+use coll::{Options, Outcome, Proved};
 use coll_base::{DType, Fraction};
 use coll_contract::{BufferRole, Contract};
 use coll_cost::Layout;
@@ -93,35 +93,12 @@ impl<W: Wire> OverPlans<W> {
             memory: Vec::new(),
         })
     }
-
-    fn candidate(&self, cell: &Cell, bytes: u64) -> Result<Candidate, Failure> {
-        let operation = coll::canonical_operation(&cell.operation)
-            .ok_or_else(|| Failure::unusable(format!("no operation `{}`", cell.operation)))?;
-        if let Some(named) = &cell.schedule {
-            let forced: coll::select::Forced =
-                named.parse().map_err(|error| Failure::unusable(format!("{error}")))?;
-            let forced = forced.of(operation).cloned();
-            return forced.ok_or_else(|| Failure::unusable(format!("`{named}` is no {operation}")));
-        }
-        let question = Question {
-            root: self.settings.root,
-            dtype: self.settings.dtype,
-            accumulate: self.settings.accumulate.is_some(),
-            wire: self.settings.wire,
-            deterministic: self.settings.deterministic,
-            transport: W::NAME,
-            layout: Layout::one_host(self.settings.cores),
-            ..Question::new(operation, self.settings.world, bytes)
-        };
-        let choice = self.chooser.choose(&question);
-        Ok(choice.map_err(|error| Failure::unusable(error.to_string()))?.candidate)
-    }
 }
 
 impl<W: Wire> Subject for OverPlans<W> {
     fn prepare(&mut self, cell: &Cell) -> Result<Prepared, Failure> {
         let Settings { world, rank, dtype, root, accumulate, wire, .. } = self.settings;
-        let candidate = self.candidate(cell, cell.bytes)?;
+        let candidate = candidate(&self.settings, &self.chooser, W::NAME, cell)?;
         let key = candidate.to_string();
         if !self.plans.contains_key(&key) {
             let options = Options { accumulate, wire, ..Options::default() };
@@ -212,6 +189,51 @@ impl<W: Wire> Subject for OverPlans<W> {
     }
 }
 
+/// The schedule that a cell takes, on the constants of a transport.
+pub(super) fn candidate(
+    settings: &Settings,
+    chooser: &Chooser,
+    transport: &'static str,
+    cell: &Cell,
+) -> Result<Candidate, Failure> {
+    let operation = coll::canonical_operation(&cell.operation)
+        .ok_or_else(|| Failure::unusable(format!("no operation `{}`", cell.operation)))?;
+    if let Some(named) = &cell.schedule {
+        let forced: coll::select::Forced =
+            named.parse().map_err(|error| Failure::unusable(format!("{error}")))?;
+        let forced = forced.of(operation).cloned();
+        return forced.ok_or_else(|| Failure::unusable(format!("`{named}` is no {operation}")));
+    }
+    let question = Question {
+        root: settings.root,
+        dtype: settings.dtype,
+        accumulate: settings.accumulate.is_some(),
+        wire: settings.wire,
+        deterministic: settings.deterministic,
+        transport,
+        layout: Layout::one_host(settings.cores),
+        ..Question::new(operation, settings.world, cell.bytes)
+    };
+    let choice = chooser.choose(&question);
+    Ok(choice.map_err(|error| Failure::unusable(error.to_string()))?.candidate)
+}
+
+/// A candidate's plan, proved.
+pub(super) fn proved(
+    candidate: &Candidate,
+    world: u32,
+    root: u32,
+    options: &Options,
+) -> Result<Box<Proved>, Failure> {
+    match candidate.prove_with(world, root, options) {
+        Outcome::Right(proved) => Ok(proved),
+        Outcome::DoesNotApply { reason, .. } => {
+            Err(Failure::unusable(format!("{candidate} does not serve {world} ranks: {reason}")))
+        }
+        Outcome::Wrong(_) => Err(Failure::wrong(format!("{candidate} is wrong on {world} ranks"))),
+    }
+}
+
 /// This rank's part of a proved plan, and the plan's bus factor: the least that the busiest rank must move.
 fn slice(
     candidate: &Candidate,
@@ -220,13 +242,7 @@ fn slice(
     rank: u32,
     options: &Options,
 ) -> Result<Made, Failure> {
-    let proved = match candidate.prove_with(world, root, options) {
-        Outcome::Right(proved) => proved,
-        Outcome::DoesNotApply { reason, .. } => {
-            return Err(Failure::unusable(format!("{candidate} does not serve {world} ranks: {reason}")));
-        }
-        Outcome::Wrong(_) => return Err(Failure::wrong(format!("{candidate} is wrong on {world} ranks"))),
-    };
+    let proved = proved(candidate, world, root, options)?;
     let bounds = &proved.properties.bounds;
     let bus_factor = Fraction::to_f64(bounds.sent_max.max(bounds.received_max));
     let slice = proved.plan.slice(rank).expect("invariant: a whole plan has every rank");

@@ -78,6 +78,12 @@ pub(super) fn run(args: &RunArgs, place: &Place) -> Result<ExitCode, Failure> {
         return Err(Failure::unusable("ranks that are threads of one process are not started one by one")
             .help("give `--ranks` to start all of them, or take `--transport auto`"));
     }
+    if args.transport == TransportKind::Cuda {
+        return Err(Failure::unusable(
+            "ranks on devices are streams of one process, and are not started one by one",
+        )
+        .help("give `--ranks` to start all of them, or take `--transport auto`"));
+    }
     let prepared = prepare::prepare(args, Some(place.world), Some(place.rank))?;
     let token = env::var("COLLC_TOKEN").unwrap_or_default();
     let server = match place.rank {

@@ -1,7 +1,7 @@
 //! The launcher: hosts the rendezvous, starts a process for each rank, hands each its settings and its part of the plan
 //! through standard input, and hears from each through standard output, a line of JSON at a time.
 
-use super::{prepare, report};
+use super::{devices, prepare, report};
 use crate::args::{Format, RunArgs, TransportKind};
 use crate::failure::Failure;
 use crate::output;
@@ -38,6 +38,11 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     let mut prepared = prepare::prepare(args, ranks, None)?;
     let world = prepared.plan.world();
+    if args.transport == TransportKind::Cuda {
+        let bar = progress_bar(args, &prepared.settings);
+        let reports = devices::run(&prepared.settings, &prepared.plan, &bar)?;
+        return report::print(args, &prepared, &reports);
+    }
     check_descriptors(world)?;
     let token = Token::random().map_err(|error| Failure::unusable(format!("no random bytes: {error}")))?;
     prepared.settings.token = token.reveal().to_string();

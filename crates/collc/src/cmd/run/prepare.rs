@@ -109,7 +109,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
 /// How many ranks share memory, if not all that can.
 fn ranks_per_host(args: &RunArgs) -> Result<Option<u32>, Failure> {
     match (args.ranks_per_host, args.transport) {
-        (Some(_), TransportKind::Tcp | TransportKind::Shm) => {
+        (Some(_), TransportKind::Tcp | TransportKind::Shm | TransportKind::Cuda) => {
             let named = args.transport.name();
             Err(Failure::unusable(format!(
                 "`--ranks-per-host` says who shares memory, and all go by {named}"
@@ -396,6 +396,10 @@ fn mishaps(world: u32, args: &RunArgs) -> Result<Vec<Mishap>, Failure> {
     let mishaps = mishaps.map_err(wrong)?;
     if let Some(outside) = mishaps.iter().find(|mishap| mishap.rank >= world) {
         return Err(wrong(format!("rank {} is none of the {world} ranks 0..={}", outside.rank, world - 1)));
+    }
+    if args.transport == TransportKind::Cuda && !mishaps.is_empty() {
+        return Err(wrong("failures are rehearsed on messages, and streams of devices send none".into())
+            .help("take another transport, or unset it"));
     }
     if args.transport == TransportKind::Threads && mishaps.iter().any(|mishap| mishap.what == What::Kill) {
         return Err(wrong("a thread cannot be killed without its process".into())

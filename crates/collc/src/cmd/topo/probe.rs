@@ -3,6 +3,7 @@
 //! Each pair of ranks is measured alone, so links are those between two ranks, and what several share is not seen. Ranks are
 //! started here, or one by one as those of `collc run` are; either way they speak through a communicator.
 
+mod gpus;
 mod measure;
 mod report;
 
@@ -51,9 +52,17 @@ pub(super) fn run(args: &TopoProbeArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::unusable("ranks that are threads of one process are not probed")
             .help("take `--transport auto`, `tcp` or `shm`"));
     }
+    if args.transport == TransportKind::Cuda {
+        return Err(Failure::unusable("ranks on devices are streams of one process, and are not probed")
+            .help("`--gpus` measures the devices themselves"));
+    }
     if args.bytes.0 == 0 || args.bytes.0 > BYTES_MAX {
         return Err(Failure::unusable(format!("messages of {} are not measured", args.bytes))
             .help("take 1 to 256MiB"));
+    }
+    if args.gpus {
+        output::print(&gpus::write(args.bytes.0, &args.output)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let settings = settings(args)?;
     let measured = match &settings {

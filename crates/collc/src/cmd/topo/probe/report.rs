@@ -66,12 +66,12 @@ pub(super) fn write(
 }
 
 /// Three digits: more were not measured.
-fn rounded(figure: f64) -> f64 {
+pub(super) fn rounded(figure: f64) -> f64 {
     format!("{figure:.2e}").parse().unwrap_or(figure)
 }
 
 /// The time of a byte whose rate has three digits: files have rates.
-fn rounded_rate(ns: f64) -> f64 {
+pub(super) fn rounded_rate(ns: f64) -> f64 {
     1e3 / rounded(1e3 / ns.max(1e-6))
 }
 

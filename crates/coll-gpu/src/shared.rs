@@ -1,0 +1,395 @@
+//! Ranks that are processes of one machine, each with a device: they open each other's memory, and their streams wait for
+//! each other by words in it.
+//!
+//! Every process makes the stream plan of all ranks, which is the same everywhere, and puts its own rank's part on streams. An
+//! event that another process waits for is a word in that process's memory, which the stream that records it writes with the
+//! number of the run. A stream waits for words in its own memory only.
+
+use crate::commands::{Commands, first_base};
+use crate::driver::{
+    Current, Device, DeviceBuffer, Driver, Event, Opened, Pointer, SHARE_BYTES, Share, Stream, StreamHandle,
+};
+use crate::kernels::{Compile, Loader, Shelf, WithNvrtc};
+use crate::prepared::{BufferPointers, check_buffers, located};
+use crate::stream_plan::{Layout, STREAMS_PER_RANK_MAX, StreamPlan};
+use crate::{Call, GpuError, GroupError};
+use coll_exec::{Binding, Outline};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How processes tell each other a few bytes, whatever it goes by.
+pub trait Exchange: Send {
+    /// Gives this process's bytes, and gets those of every rank, in order. Every process calls it as often.
+    ///
+    /// # Errors
+    /// In words, if a process does not answer.
+    fn exchange(&mut self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, String>;
+}
+
+/// This process's rank among processes of one machine.
+pub struct Shared {
+    rank: u32,
+    ranks: u32,
+    device: Arc<Device>,
+    exchange: Box<dyn Exchange>,
+    compiler: Arc<dyn Compile>,
+    shelf: Shelf,
+}
+
+/// A call that is ready on this process's rank, on buffers that all ranks know.
+///
+/// Its buffers and those of the other ranks must stay where they are until it is dropped on every rank.
+pub struct SharedCall {
+    rank: u32,
+    stream_plan: StreamPlan,
+    commands: Commands,
+    device: Arc<Device>,
+    events: Vec<Event>,
+    own: Vec<Stream>,
+    handles: Vec<StreamHandle>,
+    bases: Vec<Pointer>,
+    end: Event,
+    last: Option<StreamHandle>,
+    operation: u64,
+    failed: Option<GroupError>,
+    // What others read and write, and what of theirs is opened here; last, so that nothing runs when it goes.
+    words: DeviceBuffer,
+    _scratch: DeviceBuffer,
+    _opened: BTreeMap<(u32, [u8; 64]), Opened>,
+}
+
+impl Shared {
+    /// Joins: this process is a rank, on a device.
+    ///
+    /// # Errors
+    /// There is no driver, or no such device.
+    pub fn join(rank: u32, ranks: u32, device: u32, exchange: Box<dyn Exchange>) -> Result<Shared, GpuError> {
+        let device = Device::open(Driver::open()?, device)?;
+        Ok(Shared { rank, ranks, device, exchange, compiler: Arc::new(WithNvrtc), shelf: Shelf::default() })
+    }
+
+    /// Has operators of one's own compiled by something else than NVRTC.
+    pub fn compiler(self, compiler: Arc<dyn Compile>) -> Shared {
+        Shared { compiler, ..self }
+    }
+
+    /// This process's device.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Waits until all ranks have come here. Before a rank's buffers change or go, the others must be done with them.
+    ///
+    /// # Errors
+    /// A rank does not answer.
+    pub fn meet(&mut self) -> Result<(), GroupError> {
+        let met = self.exchange.exchange(Told::Memory(Vec::new()).to_bytes());
+        met.map(|_| ()).map_err(|what| GroupError::Exchange { rank: self.rank, what })
+    }
+
+    /// Makes a call ready on these buffers of this rank. All ranks do so for the same call, in the same order.
+    ///
+    /// # Errors
+    /// As [`Group::prepare`](crate::Group::prepare); memory of another rank that cannot be opened here; a rank that does not
+    /// answer. A rank that fails tells the others, and all fail.
+    pub fn prepare(&mut self, call: &Call<'_>, buffers: &[BufferPointers]) -> Result<SharedCall, GroupError> {
+        let made = self.make(call, buffers);
+        let told = match &made {
+            Ok(parts) => Told::Memory(parts.shares.clone()),
+            Err(error) => Told::Failed(error.to_string()),
+        };
+        let all = self.exchange.exchange(told.to_bytes());
+        let all = all.map_err(|what| GroupError::Exchange { rank: self.rank, what })?;
+        let mut shares = Vec::with_capacity(all.len());
+        for (rank, bytes) in (0u32..).zip(&all) {
+            match Told::from_bytes(bytes) {
+                Some(Told::Memory(memory)) => shares.push(memory),
+                Some(Told::Failed(what)) if rank != self.rank => {
+                    return Err(GroupError::Exchange { rank, what });
+                }
+                Some(Told::Failed(_)) => shares.push(Vec::new()),
+                None => {
+                    let what =
+                        "it says what cannot be read: do all processes run the same program?".to_string();
+                    return Err(GroupError::Exchange { rank, what });
+                }
+            }
+        }
+        let parts = made?;
+        let opened = self.open(parts, &shares);
+        // Nobody runs before all have opened what they need.
+        let told =
+            opened.as_ref().err().map_or(Told::Memory(Vec::new()), |error| Told::Failed(error.to_string()));
+        let all = self.exchange.exchange(told.to_bytes());
+        let all = all.map_err(|what| GroupError::Exchange { rank: self.rank, what })?;
+        let call = opened?;
+        for (rank, bytes) in (0u32..).zip(&all) {
+            if let Some(Told::Failed(what)) = Told::from_bytes(bytes) {
+                return Err(GroupError::Exchange { rank, what });
+            }
+        }
+        Ok(call)
+    }
+
+    fn make(&self, call: &Call<'_>, buffers: &[BufferPointers]) -> Result<Parts, GroupError> {
+        let (found, ranks) = (call.plan.world() as usize, self.ranks as usize);
+        if found != ranks {
+            return Err(GroupError::Ranks { what: "ranks of a plan", found, ranks });
+        }
+        let outline = |rank: u32| {
+            let binding = Binding {
+                plan: call.plan,
+                rank,
+                counts: call.counts,
+                element_size_bytes: call.dtype.size_bytes(),
+                reducer: call.reducer,
+                placements: call.placements,
+            };
+            let spreads = call.spreads.get(rank as usize).map_or(&[][..], Vec::as_slice);
+            Outline::new(binding, call.dtype, spreads)
+        };
+        let outlines = (0..self.ranks).map(outline).collect::<Result<Vec<_>, _>>()?;
+        // Whoever opens another's memory reaches it.
+        let layout = Layout { streams_per_rank_max: STREAMS_PER_RANK_MAX, ..Layout::one_device(self.ranks) };
+        let mut stream_plan = StreamPlan::new(outlines, &layout)?.of_rank(self.rank);
+        stream_plan.ranks.iter_mut().for_each(|part| part.device = self.device.number());
+        let at = self.rank as usize;
+        check_buffers(&stream_plan, at, buffers)?;
+        let on_rank = |error| located(&stream_plan, 0, at, None, error);
+        let scratch =
+            DeviceBuffer::new(&self.device, stream_plan.ranks[at].scratch_bytes).map_err(on_rank)?;
+        let words = (u64::from(stream_plan.events) * 4).max(4);
+        let mut words = DeviceBuffer::new(&self.device, words).map_err(on_rank)?;
+        words.fill(0).map_err(on_rank)?;
+        let share = |pointer: Pointer| match pointer {
+            Pointer::NOWHERE => Ok(None),
+            pointer => Share::of(&self.device, pointer).map(Some),
+        };
+        let mine = [scratch.pointer(), words.pointer()];
+        let theirs = buffers.iter().flat_map(|buffer| [buffer.input, buffer.output]);
+        let pointers: Vec<Pointer> = mine.into_iter().chain(theirs).collect();
+        let shares =
+            pointers.iter().map(|&pointer| share(pointer)).collect::<Result<_, _>>().map_err(on_rank)?;
+        Ok(Parts { stream_plan, scratch, words, pointers, shares })
+    }
+
+    fn open(&self, parts: Parts, shares: &[Vec<Option<Share>>]) -> Result<SharedCall, GroupError> {
+        let Parts { stream_plan, scratch, words, pointers, .. } = parts;
+        let at = self.rank as usize;
+        let on_rank = |error| located(&stream_plan, 0, at, None, error);
+        let total = first_base(&stream_plan, stream_plan.ranks.len());
+        let mut bases = vec![Pointer::NOWHERE; total + stream_plan.ranks.len()];
+        let mut opened: BTreeMap<(u32, [u8; 64]), Opened> = BTreeMap::new();
+        for (rank, shares) in shares.iter().enumerate() {
+            let first = first_base(&stream_plan, rank);
+            // Scratch and words come first, then the buffers.
+            let place = |number: usize| match number {
+                0 => first,
+                1 => total + rank,
+                buffer => first + buffer - 1,
+            };
+            if rank == at {
+                pointers.iter().enumerate().for_each(|(number, &pointer)| bases[place(number)] = pointer);
+                continue;
+            }
+            for (number, share) in shares.iter().enumerate().filter_map(|(n, s)| s.map(|share| (n, share))) {
+                let key = (rank as u32, share.allocation());
+                if let std::collections::btree_map::Entry::Vacant(vacant) = opened.entry(key) {
+                    let memory = Opened::new(&self.device, share.allocation(), rank as u32);
+                    vacant.insert(memory.map_err(on_rank)?);
+                }
+                if let Some(base) = bases.get_mut(place(number)) {
+                    *base = share.within(&opened[&key]);
+                }
+            }
+        }
+        let mut loader = Loader::new(&self.shelf, &*self.compiler, stream_plan.arithmetic.as_ref())?;
+        let devices = vec![self.device.clone(); stream_plan.ranks.len()];
+        let commands = Commands::new(&stream_plan, &devices, &mut loader).map_err(|(work, error)| {
+            located(&stream_plan, 0, at, stream_plan.place(&stream_plan.work[work]), error)
+        })?;
+        let make = || -> Result<_, GpuError> {
+            let events =
+                (0..stream_plan.events).map(|_| Event::new(&self.device)).collect::<Result<_, _>>()?;
+            let streams = stream_plan.ranks[at].streams.clone().skip(1);
+            let own = streams.map(|_| Stream::new(&self.device)).collect::<Result<Vec<_>, _>>()?;
+            Ok((events, own, Event::new(&self.device)?))
+        };
+        let (events, own, end) = make().map_err(on_rank)?;
+        let mut handles = vec![StreamHandle::DEFAULT; stream_plan.streams.len()];
+        let first = stream_plan.ranks[at].streams.start as usize;
+        own.iter().enumerate().for_each(|(lane, stream)| handles[first + 1 + lane] = stream.handle());
+        Ok(SharedCall {
+            rank: self.rank,
+            commands,
+            device: self.device.clone(),
+            events,
+            own,
+            handles,
+            bases,
+            end,
+            last: None,
+            operation: 0,
+            failed: None,
+            words,
+            _scratch: scratch,
+            _opened: opened,
+            stream_plan,
+        })
+    }
+}
+
+/// What a rank has before it knows of others.
+struct Parts {
+    stream_plan: StreamPlan,
+    scratch: DeviceBuffer,
+    words: DeviceBuffer,
+    /// Scratch, words, then input and output of each buffer.
+    pointers: Vec<Pointer>,
+    shares: Vec<Option<Share>>,
+}
+
+/// What a rank tells the others.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    Memory(Vec<Option<Share>>),
+    Failed(String),
+}
+
+impl Told {
+    fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Told::Failed(what) => [b"!", what.as_bytes()].concat(),
+            Told::Memory(shares) => {
+                let mut bytes = vec![b'M'];
+                for share in shares {
+                    bytes.push(share.is_some().into());
+                    bytes.extend(share.map_or([0; SHARE_BYTES], Share::to_bytes));
+                }
+                bytes
+            }
+        }
+    }
+
+    /// None of what no rank says.
+    fn from_bytes(bytes: &[u8]) -> Option<Told> {
+        match bytes.split_first()? {
+            (b'!', what) => Some(Told::Failed(String::from_utf8_lossy(what).into_owned())),
+            (b'M', shares) if shares.len().is_multiple_of(SHARE_BYTES + 1) => {
+                let share = |bytes: &[u8]| {
+                    let (&there, share) = bytes.split_first()?;
+                    Some((there == 1).then_some(Share::from_bytes(share.first_chunk()?)))
+                };
+                shares.chunks(SHARE_BYTES + 1).map(share).collect::<Option<_>>().map(Told::Memory)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl SharedCall {
+    /// Puts a run of this rank's part on a stream, and returns at once; see
+    /// [`Prepared::launch`](crate::Prepared::launch). Every rank runs it as often.
+    ///
+    /// # Errors
+    /// The device refuses it; every later call then gives that error again.
+    pub fn launch(&mut self, stream: StreamHandle) -> Result<(), GroupError> {
+        self.failed.clone().map_or(Ok(()), Err)?;
+        self.operation += 1;
+        let first = self.stream_plan.ranks[self.rank as usize].streams.start as usize;
+        self.handles[first] = stream;
+        let done = self.put(stream);
+        if let Err(error) = &done {
+            self.failed.get_or_insert_with(|| error.clone());
+        }
+        done
+    }
+
+    fn put(&mut self, stream: StreamHandle) -> Result<(), GroupError> {
+        let at = self.rank as usize;
+        let on_rank = |error| located(&self.stream_plan, self.operation, at, None, error);
+        let mut current = Current::of(&self.device)?;
+        if self.last.is_some_and(|last| last != stream) {
+            stream.wait(&self.end).map_err(on_rank)?;
+        }
+        // Words are compared in a circle, so a number that wraps is no end.
+        let run = self.operation as u32;
+        let done = self.commands.enqueue(&self.bases, &self.handles, &self.events, run, &mut current);
+        done.map_err(|(work, error)| {
+            let place = self.stream_plan.place(&self.stream_plan.work[work]);
+            located(&self.stream_plan, self.operation, at, place, error)
+        })?;
+        self.end.record(stream).map_err(on_rank)?;
+        self.last = Some(stream);
+        Ok(())
+    }
+
+    /// Waits until this rank's part of the last run is done.
+    ///
+    /// # Errors
+    /// It takes longer than `limit`: another rank has not come, or is gone. The call is of no use any more then; streams that
+    /// wait for the others are let go on, and what is in the outputs is no result.
+    pub fn wait(&mut self, limit: Duration) -> Result<(), GroupError> {
+        self.failed.clone().map_or(Ok(()), Err)?;
+        let start = Instant::now();
+        let at = self.rank as usize;
+        while self.last.is_some() {
+            let done = self.end.is_done();
+            if done.map_err(|error| located(&self.stream_plan, self.operation, at, None, error))? {
+                break;
+            }
+            if start.elapsed() >= limit {
+                let late = GroupError::TimedOut {
+                    rank: self.rank,
+                    operation: self.operation,
+                    name: self.stream_plan.name.clone(),
+                    place: None,
+                    device: self.device.number(),
+                    limit,
+                };
+                self.failed = Some(late.clone());
+                self.let_go();
+                return Err(late);
+            }
+            std::thread::sleep(Duration::from_micros(50).min(limit));
+        }
+        Ok(())
+    }
+
+    /// Every word comes to a value that no wait is beyond: what hangs on others that do not come goes on.
+    fn let_go(&mut self) {
+        // If even that fails the device is lost, and with it what hangs on it.
+        let _ = self.words.fill(0x7f);
+    }
+}
+
+impl Drop for SharedCall {
+    fn drop(&mut self) {
+        if self.last.is_some() {
+            if self.failed.is_some() {
+                self.let_go();
+            }
+            let _ = self.end.synchronize();
+        }
+        self.own.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ranks_tell_each_other_reads_back() {
+        let share = Share::from_bytes(&std::array::from_fn(|at| at as u8));
+        for told in
+            [Told::Memory(vec![Some(share), None]), Told::Memory(Vec::new()), Told::Failed("no".into())]
+        {
+            assert_eq!(Told::from_bytes(&told.to_bytes()), Some(told));
+        }
+        for bytes in [&b""[..], b"x", b"M1", &[b'M'; 40]] {
+            assert_eq!(Told::from_bytes(bytes), None);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Ranks that are processes, each with a device of the stand-in: they open each other's memory, and give the CPU's bits.
+
+use crate::support::devices::LIMIT;
+use crate::support::{Call, Case, plan};
+use coll::Options;
+use coll::trial::placements;
+use coll_base::{DType, RedOp};
+use coll_gpu::{BufferPointers, DeviceBuffer, Exchange, GroupError, Shared, Stream};
+use cuda_stand_in::{Config, control};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Bytes by way of files in a folder.
+struct ByFiles {
+    folder: PathBuf,
+    rank: u32,
+    ranks: u32,
+    round: u32,
+}
+
+impl Exchange for ByFiles {
+    fn exchange(&mut self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
+        self.round += 1;
+        let at = |rank: u32, ending: &str| self.folder.join(format!("{}-{rank}.{ending}", self.round));
+        std::fs::write(at(self.rank, "new"), bytes).map_err(|error| error.to_string())?;
+        std::fs::rename(at(self.rank, "new"), at(self.rank, "told")).map_err(|error| error.to_string())?;
+        let start = Instant::now();
+        let read = |rank| loop {
+            if let Ok(bytes) = std::fs::read(at(rank, "told")) {
+                return Ok(bytes);
+            }
+            if start.elapsed() > LIMIT {
+                return Err(format!("rank {rank} does not answer"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        (0..self.ranks).map(read).collect()
+    }
+}
+
+const CASES: [(&str, &str); 4] =
+    [("allreduce", "ring"), ("allreduce", "recursive_doubling"), ("alltoall", "pairwise"), ("scan", "chain")];
+
+/// The child: one rank, told by its environment what to do.
+#[test]
+#[ignore = "it is run by the tests of this file, once for each rank"]
+fn child() {
+    let told = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
+    let number = |name: &str| told(name).parse::<u32>().expect("a number");
+    let (rank, ranks) = (number("TEST_RANK"), number("TEST_RANKS"));
+    let folder = PathBuf::from(told("TEST_FOLDER"));
+    // A machine that is busy with other things takes its time.
+    let patience_ms = LIMIT.as_millis() as u64;
+    let config = Config { devices: ranks as usize, seed: u64::from(rank), patience_ms, ..Config::default() };
+    let session = control::session(&config).expect("the stand-in opens");
+    let exchange = ByFiles { folder, rank, ranks, round: 0 };
+    let mut shared = Shared::join(rank, ranks, rank, Box::new(exchange)).expect("the device opens");
+    for (collective, name) in CASES {
+        let plan = plan(collective, name, ranks, 0, &Options::default()).expect("it applies");
+        let call = Call::new(&plan, &Case { in_place: name == "ring", ..Case::new(RedOp::Sum, DType::F32) });
+        run(&mut shared, &call, rank);
+    }
+    if told("TEST_MODE") == "late" && rank == 0 {
+        late(&mut shared, rank, ranks);
+    } else if told("TEST_MODE") == "late" {
+        absent(&mut shared, rank, ranks);
+    }
+    drop(shared);
+    session.verdict().expect("nothing is left to chance");
+    println!("DONE {rank}");
+}
+
+struct Own {
+    buffers: Vec<[DeviceBuffer; 2]>,
+    pointers: Vec<BufferPointers>,
+    stream: Stream,
+}
+
+fn own(shared: &Shared, call: &Call<'_>, rank: u32) -> Own {
+    let buffer = |bytes: &Vec<u8>| DeviceBuffer::of(shared.device(), bytes).expect("there is memory");
+    let before = &call.before[rank as usize];
+    let buffers: Vec<[DeviceBuffer; 2]> = before.iter().map(|[a, b]| [buffer(a), buffer(b)]).collect();
+    let pointers = buffers.iter().map(|[a, b]| BufferPointers::new(a.pointer(), b.pointer())).collect();
+    Own { buffers, pointers, stream: Stream::new(shared.device()).expect("a stream") }
+}
+
+fn prepare(shared: &mut Shared, call: &Call<'_>, own: &Own) -> coll_gpu::SharedCall {
+    let placements = placements(&call.plan.contract, call.case.in_place);
+    let asked = coll_gpu::Call {
+        plan: call.plan,
+        counts: &call.counts,
+        dtype: call.case.dtype,
+        reducer: call.reducer.as_ref(),
+        placements: &placements,
+        spreads: &[],
+    };
+    shared.prepare(&asked, &own.pointers).expect("it is made ready")
+}
+
+/// Twice, so that a run meets the words of the one before.
+fn run(shared: &mut Shared, call: &Call<'_>, rank: u32) {
+    let mut own = own(shared, call, rank);
+    let mut ready = prepare(shared, call, &own);
+    let due = &call.on_cpu()[rank as usize];
+    for round in 0..2 {
+        if round > 0 {
+            for ([input, output], [before, after]) in own.buffers.iter_mut().zip(&call.before[rank as usize])
+            {
+                input.write(before).expect("a copy");
+                output.write(after).expect("a copy");
+            }
+        }
+        ready.launch(own.stream.handle()).expect("it is put on a stream");
+        ready.wait(LIMIT).expect("it ends");
+        let found: Vec<Vec<u8>> =
+            own.buffers.iter().map(|[_, output]| output.to_vec().expect("a copy")).collect();
+        assert!(found == *due, "{} on rank {rank}, round {round}", call.plan.name);
+        shared_barrier(shared);
+    }
+    shared_barrier(shared);
+}
+
+/// Nobody refills a buffer, or gives it back, that another may still read.
+fn shared_barrier(shared: &mut Shared) {
+    shared.meet().expect("all come");
+}
+
+/// The others do not run the call: the wait ends in time, and dropping it does not hang.
+fn late(shared: &mut Shared, rank: u32, ranks: u32) {
+    let plan = plan("allreduce", "ring", ranks, 0, &Options::default()).expect("it applies");
+    let call = Call::new(&plan, &Case::new(RedOp::Sum, DType::F32));
+    let own = own(shared, &call, rank);
+    let mut ready = prepare(shared, &call, &own);
+    ready.launch(own.stream.handle()).expect("it is put on a stream");
+    let error = ready.wait(Duration::from_millis(50)).expect_err("nobody comes");
+    assert!(matches!(error, GroupError::TimedOut { rank: 0, .. }), "{error}");
+    assert_eq!(ready.launch(own.stream.handle()).expect_err("it stays so"), error);
+    drop(ready);
+    shared_barrier(shared);
+}
+
+fn absent(shared: &mut Shared, rank: u32, ranks: u32) {
+    let plan = plan("allreduce", "ring", ranks, 0, &Options::default()).expect("it applies");
+    let call = Call::new(&plan, &Case::new(RedOp::Sum, DType::F32));
+    let own = own(shared, &call, rank);
+    let ready = prepare(shared, &call, &own);
+    shared_barrier(shared);
+    drop(ready);
+}
+
+fn start(rank: u32, ranks: u32, mode: &str, folder: &Path) -> Child {
+    let program = std::env::current_exe().expect("this test is a program");
+    let mut command = Command::new(program);
+    command.args(["--exact", "processes::child", "--ignored", "--nocapture"]).env("TEST_FOLDER", folder);
+    command.env("TEST_RANK", rank.to_string()).env("TEST_RANKS", ranks.to_string()).env("TEST_MODE", mode);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+}
+
+fn processes(ranks: u32, mode: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let children: Vec<Child> = (0..ranks).map(|rank| start(rank, ranks, mode, folder.path())).collect();
+    for (rank, child) in children.into_iter().enumerate() {
+        let output = child.wait_with_output().expect("it ends");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains(&format!("DONE {rank}")), "rank {rank} of {ranks}: {text}{errors}");
+    }
+}
+
+#[test]
+fn processes_give_the_bits_of_the_cpu() {
+    processes(2, "runs");
+    processes(3, "runs");
+}
+
+#[test]
+fn a_process_that_does_not_come_ends_the_wait() {
+    processes(2, "late");
+}
