@@ -6,6 +6,7 @@
 
 mod counts;
 mod foreign;
+mod ground;
 mod join;
 mod launch;
 mod operator;
