@@ -13,7 +13,7 @@ use coll_topo::Network;
 use std::path::Path;
 
 /// The largest plan file that is read.
-const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;
+pub(crate) const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;
 
 /// Up to so many ranks a schedule is instantiated once more, to tell the variables of its steps.
 const DESCRIBED_RANKS_MAX: u32 = 256;
