@@ -172,7 +172,7 @@ fn globals(schedule: &Schedule, rooted: bool, at: &Instance) -> Result<Vec<i64>,
             (Value::Number(_), &[value]) => Value::Number(value),
             (Value::Number(_), _) => {
                 let message = format!("parameter `{}` is one number, and {} are given", param.name, given.len());
-                return Err(Box::new(Diagnostic::new(codes::TYPE_MISMATCH, schedule.span, message)));
+                return Err(Box::new(Diagnostic::new(codes::NOT_A_LIST, schedule.span, message)));
             }
         });
     }

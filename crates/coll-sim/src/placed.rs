@@ -122,7 +122,7 @@ fn orders(ranks: u32, devices: u64, most: u64) -> Option<u64> {
 
 /// Shows every order that begins as `order` does up to `at`.
 fn every(
-    order: &mut Vec<u32>,
+    order: &mut [u32],
     at: usize,
     is_taken: &mut [bool],
     look: &mut impl FnMut(&[u32]) -> Result<bool, SimError>,

@@ -168,7 +168,7 @@ impl Resolver<'_> {
             Some(Entity::List(_)) => {
                 let message = format!("`{name}` is a list; a number is due");
                 let help = format!("choose from it: `nth({name}, 0)` is its first number");
-                Diagnostic::new(codes::TYPE_MISMATCH, span, message).help(help)
+                Diagnostic::new(codes::NOT_A_LIST, span, message).help(help)
             }
             Some(Entity::Function(_)) => {
                 let message = format!("`{name}` is a function, not a value");
@@ -223,7 +223,7 @@ impl Resolver<'_> {
         if name.text == LIST {
             let message = "a list cannot stand here";
             let help = "it can be a parameter's default, and be given to such a parameter in a call";
-            self.error(Diagnostic::new(codes::TYPE_MISMATCH, span, message).help(help));
+            self.error(Diagnostic::new(codes::NOT_A_LIST, span, message).help(help));
             return unknown();
         }
         let resolved: Vec<Expr> = arguments.iter().map(|argument| self.number(argument)).collect();
@@ -276,7 +276,7 @@ impl Resolver<'_> {
             let message = format!("`{}` takes a list first", name.text);
             let help = format!("a parameter is one if its default is: `{LIST}(4)`, or `{LIST}(8, 8, 4)`");
             self.error(
-                Diagnostic::new(codes::TYPE_MISMATCH, list.span, message).expected("a list").help(help),
+                Diagnostic::new(codes::NOT_A_LIST, list.span, message).expected("a list").help(help),
             );
             return unknown();
         };
