@@ -399,6 +399,16 @@ fn b101_what_a_setting_points_at_is_named_when_it_does_not_fit() {
         output.status.code() == Some(2) && said.contains("COLLC_TUNE") && said.contains(&missing),
         "{said}"
     );
+    // What is set, and by whom, can be asked for; a secret is not shown.
+    let output = command(&["env", "--format", "json"]).env("COLLC_TUNE", &missing).env("COLLC_TOKEN", "of ours").output();
+    let said = text(&output.expect("collc starts").stdout);
+    let settings: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
+    let of = |name: &str| settings.as_array().expect("a list").iter().find(|one| one["name"] == name).expect(name).clone();
+    assert_eq!((&of("COLLC_TUNE")["value"], &of("COLLC_TUNE")["source"]), (&missing.clone().into(), &"environment".into()));
+    assert_eq!((&of("COLLC_TOPOLOGY")["value"], &of("COLLC_TOPOLOGY")["source"]), (&serde_json::Value::Null, &"default".into()));
+    assert!(!said.contains("of ours"), "{said}");
+    let output = command(&["env"]).env("COLLC_TUNE", &missing).output().expect("collc starts");
+    assert!(text(&output.stdout).contains(&format!("{missing}  (environment)")));
 }
 
 /// B092, B108: what the user insists on and cannot be had is an error that says why, on a topology too.

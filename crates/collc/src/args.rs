@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Fmt(FmtArgs),
     /// List the library's schedules with their costs
     List(ListArgs),
+    /// Print every setting that comes from the environment, with its value
+    Env(EnvArgs),
     /// Explain a diagnostic code, with an example and its mend
     Explain(ExplainArgs),
     /// Say which schedule an operation takes at a size, what each would take, and why
@@ -366,6 +368,13 @@ pub(crate) struct ListArgs {
     /// Only this operation's schedules
     #[arg(value_name = "OP")]
     pub(crate) operation: Option<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+}
+
+#[derive(Args)]
+pub(crate) struct EnvArgs {
     /// How to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,

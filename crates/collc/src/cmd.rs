@@ -5,6 +5,7 @@ pub(crate) mod check;
 mod choice;
 pub(crate) mod compare;
 pub(crate) mod compile;
+pub(crate) mod env;
 pub(crate) mod explain;
 pub(crate) mod explain_choice;
 pub(crate) mod export;

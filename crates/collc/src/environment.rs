@@ -27,13 +27,14 @@ const VARIABLES: [(&str, &str); 13] = [
         "of programs that use the library: what the files begin with that flight records are written to on a failure",
     ),
     ("COLLC_SCHEDULE", "schedules to take whatever they cost: `allreduce.ring`"),
-    ("COLLC_TOKEN", "what ranks of this job know and others do not"),
+    (TOKEN, "what ranks of this job know and others do not"),
     ("COLLC_TOPOLOGY", "what ranks run on, a file or a generator: schedules are chosen for it, as `run --topology` does"),
     ("COLLC_TUNE", "the file of constants that `collc tune` wrote"),
     ("COLLC_WIRE", "`bf16`, or another narrow float: wider floats travel as it, as `--wire` has it"),
 ];
 
 const CHECKSUM: &str = "COLLC_CHECKSUM";
+const TOKEN: &str = "COLLC_TOKEN";
 
 /// Whether payloads are to carry checksums.
 pub(crate) fn checksums() -> Result<bool, Failure> {
@@ -61,6 +62,15 @@ pub(crate) fn read() {
         let hint = nearest.map_or_else(names, |known| format!("did you mean {known}?"));
         output::complain(&format!("warning: the environment's {name} means nothing to collc; {hint}"));
     }
+}
+
+/// Each variable: its name, its value if it is set, and what it is for. A secret is not shown.
+pub(crate) fn all() -> Vec<(&'static str, Option<String>, &'static str)> {
+    let value = |name: &str| {
+        let value = env::var_os(name).filter(|value| !value.is_empty())?;
+        Some(if name == TOKEN { "(set, and not shown)".into() } else { value.to_string_lossy().into_owned() })
+    };
+    VARIABLES.iter().map(|&(name, what)| (name, value(name), what)).collect()
 }
 
 fn names() -> String {
