@@ -12,7 +12,16 @@ fn root() -> PathBuf {
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
     command.args(arguments).current_dir(root());
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_SCHEDULE", "COLLC_TUNE", "COLLC_TOPOLOGY", "COLLC_DEVICES"] {
+    for variable in [
+        "RANK",
+        "WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "COLLC_SCHEDULE",
+        "COLLC_TUNE",
+        "COLLC_TOPOLOGY",
+        "COLLC_DEVICES",
+    ] {
         command.env_remove(variable);
     }
     command
@@ -101,7 +110,12 @@ fn a_placement_lowers_a_scrambled_rings_time_by_the_closed_form() {
     // The plan has that order, and is simulated in it; all its forms are.
     let compile = [&["compile", ring.as_str(), "--ranks", "8"], &on[..]].concat();
     let log = good(&[&compile[..], &["--skip", "pipeline", "-o", &plan]].concat());
-    assert!(log.contains("place: order ") && log.contains("(exact by links, then ") && log.contains("exchanges by time: the busiest link needs "), "{log}");
+    assert!(
+        log.contains("place: order ")
+            && log.contains("(exact by links, then ")
+            && log.contains("exchanges by time: the busiest link needs "),
+        "{log}"
+    );
     assert_eq!(time_us(&[&[plan.as_str()], &on[..]].concat()), best);
     assert_eq!(time_us(&[&[plan.as_str(), "--place", "none"], &on[..]].concat()), listed);
     let said = good(&[&["sim", plan.as_str()], &on[..]].concat());
@@ -206,26 +220,32 @@ fn uneven_nodes_get_groups_that_no_node_cuts() {
 #[test]
 fn nodes_of_unlike_sizes_have_a_hierarchy_that_beats_flat_ones() {
     let on = ["--topology", "tests/place/uneven.toml"];
+    let at = |name: &str, bytes: &str, more: &[&str]| {
+        time_us(&[&[name, "--bytes", bytes], more, &on[..]].concat())
+    };
     for (name, flat, bytes) in [
-        ("allreduce.two_level", &["allreduce.ring", "allreduce.rabenseifner", "allreduce.one_shot"][..], "16MiB"),
-        ("alltoall.two_step", &["alltoall.pairwise", "alltoall.linear", "alltoall.bruck"], "20KiB"),
+        ("allreduce.two_level", &["ring", "rabenseifner", "one_shot", "double_tree"][..], "16MiB"),
+        ("alltoall.two_step", &["pairwise", "linear"], "20KiB"),
     ] {
-        let shaped = json(&[&["sim", name, "--place", "best", "--bytes", bytes], &on[..]].concat());
-        assert_eq!(shaped["ranks"], 20);
-        let us = shaped["time_us"].as_f64().expect("a time");
+        let us = at(name, bytes, &["--place", "best"]);
         for other in flat {
-            let flat = time_us(&[&[*other, "--place", "best", "--bytes", bytes], &on[..]].concat());
+            let other = format!("{}.{other}", name.split('.').next().expect("an operation"));
+            let flat = at(&other, bytes, &["--place", "best"]);
             assert!(us < flat, "{name} takes {us}, {other} {flat}");
         }
-        let listed = time_us(&[&[name, "-D", "local=8,8,4", "--bytes", bytes], &on[..]].concat());
-        let halved = time_us(&[&[name, "-D", "local=4", "--bytes", bytes], &on[..]].concat());
-        assert!(us <= listed && listed < halved, "{name}: {us} {listed} {halved}");
         let checked = good(&["check", name, "--ranks", "20", "-D", "local=8,8,4"]);
-        assert!(checked.contains("proved") || checked.contains("20"), "{checked}");
+        assert!(checked.contains("keeps its contract for n = 20"), "{checked}");
     }
+    // By nodes as they are is better than by the largest number that divides them.
+    let two_level = |local: &str| at("allreduce.two_level", "16MiB", &["-D", local]);
+    assert!(two_level("local=8,8,4") < 0.95 * two_level("local=4"));
     let taken = json(&[&["explain-choice", "allreduce", "16MiB", "--ranks", "20"], &on[..]].concat());
     assert_eq!(taken["taken"], "allreduce.two_level(local=8,8,4)");
-    refused(&["check", "allreduce.two_level", "--ranks", "8", "-D", "local=4,x"], 2, "`x` is no 64-bit whole number");
+    refused(
+        &["check", "allreduce.two_level", "--ranks", "8", "-D", "local=4,x"],
+        2,
+        "`x` is no 64-bit whole number",
+    );
     refused(&["check", "broadcast.chain", "--ranks", "8", "-D", "c=4,8"], 2, "parameter `c` is set twice");
     refused(&["check", "allreduce.two_level", "--ranks", "8", "-D", "local=0"], 1, "ranks in each node");
 }
@@ -292,7 +312,11 @@ fn runs_are_chosen_for_a_topology_and_stand_on_it() {
     refused(&with(&["--place", "best"]), 2, "--topology");
     refused(&with(&["--topology", "ring:2"]), 2, "2 devices to 4 ranks");
     refused(&with(&["--topology", "rang:4"]), 2, "did you mean `ring:…`");
-    refused(&with(&["--topology", "ring:4", "--ranks-per-host", "2", "--transport", "auto"]), 2, "leave one of them out");
+    refused(
+        &with(&["--topology", "ring:4", "--ranks-per-host", "2", "--transport", "auto"]),
+        2,
+        "leave one of them out",
+    );
     refused(&with(&["--topology", "ring:4", "--place", "0,0,1,2"]), 2, "one device");
 }
 
@@ -400,12 +424,23 @@ fn b101_what_a_setting_points_at_is_named_when_it_does_not_fit() {
         "{said}"
     );
     // What is set, and by whom, can be asked for; a secret is not shown.
-    let output = command(&["env", "--format", "json"]).env("COLLC_TUNE", &missing).env("COLLC_TOKEN", "of ours").output();
+    let output = command(&["env", "--format", "json"])
+        .env("COLLC_TUNE", &missing)
+        .env("COLLC_TOKEN", "of ours")
+        .output();
     let said = text(&output.expect("collc starts").stdout);
     let settings: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
-    let of = |name: &str| settings.as_array().expect("a list").iter().find(|one| one["name"] == name).expect(name).clone();
-    assert_eq!((&of("COLLC_TUNE")["value"], &of("COLLC_TUNE")["source"]), (&missing.clone().into(), &"environment".into()));
-    assert_eq!((&of("COLLC_TOPOLOGY")["value"], &of("COLLC_TOPOLOGY")["source"]), (&serde_json::Value::Null, &"default".into()));
+    let of = |name: &str| {
+        settings.as_array().expect("a list").iter().find(|one| one["name"] == name).expect(name).clone()
+    };
+    assert_eq!(
+        (&of("COLLC_TUNE")["value"], &of("COLLC_TUNE")["source"]),
+        (&missing.clone().into(), &"environment".into())
+    );
+    assert_eq!(
+        (&of("COLLC_TOPOLOGY")["value"], &of("COLLC_TOPOLOGY")["source"]),
+        (&serde_json::Value::Null, &"default".into())
+    );
     assert!(!said.contains("of ours"), "{said}");
     let output = command(&["env"]).env("COLLC_TUNE", &missing).output().expect("collc starts");
     assert!(text(&output.stdout).contains(&format!("{missing}  (environment)")));

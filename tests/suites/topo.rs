@@ -291,7 +291,11 @@ fn pairs_that_are_measured_at_once_tell_what_they_share() {
     let is_shared = text.contains("they share a way between the machines");
     assert_eq!((&counts["devices"], &counts["nodes"]), (&4.into(), &2.into()));
     let nics = if is_shared { 2 } else { 0 };
-    assert_eq!((&counts["nics"], &counts["switches"]), (&nics.into(), &u32::from(is_shared).into()), "{file}");
+    assert_eq!(
+        (&counts["nics"], &counts["switches"]),
+        (&nics.into(), &u32::from(is_shared).into()),
+        "{file}"
+    );
 }
 
 #[test]

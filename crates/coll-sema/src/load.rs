@@ -76,7 +76,12 @@ fn info(module: &Module, schedule: &Schedule) -> ScheduleInfo {
         collective: schedule.collective_name.clone(),
         docs: schedule.docs.clone(),
         params: schedule.params.iter().map(|param| (param.name.clone(), first(&param.default))).collect(),
-        lists: schedule.params.iter().filter(|param| param.is_list()).map(|param| param.name.clone()).collect(),
+        lists: schedule
+            .params
+            .iter()
+            .filter(|param| param.is_list())
+            .map(|param| param.name.clone())
+            .collect(),
         rooted: schedule.collective.is_some_and(|id| module.collectives[id as usize].rooted),
         span: schedule.span,
         broken: schedule.broken,

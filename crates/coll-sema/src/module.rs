@@ -157,7 +157,9 @@ fn globals(schedule: &Schedule, rooted: bool, at: &Instance) -> Result<Vec<i64>,
         return Err(Box::new(Diagnostic::new(codes::RANK_RANGE, schedule.span, message)));
     }
     let mut globals = vec![i64::from(at.ranks), if rooted { i64::from(at.root) } else { 0 }];
-    if let Some((name, _)) = at.params.iter().find(|(name, _)| !schedule.params.iter().any(|p| p.name == *name)) {
+    if let Some((name, _)) =
+        at.params.iter().find(|(name, _)| !schedule.params.iter().any(|p| p.name == *name))
+    {
         let message = format!("`{}.{}` has no parameter `{name}`", schedule.collective_name, schedule.name);
         let diagnostic = Diagnostic::new(codes::UNKNOWN_PARAMETER, schedule.span, message);
         return Err(Box::new(with_parameters(diagnostic, schedule, false, name)));
@@ -171,7 +173,8 @@ fn globals(schedule: &Schedule, rooted: bool, at: &Instance) -> Result<Vec<i64>,
             (Value::List(_), _) => Value::List(given),
             (Value::Number(_), &[value]) => Value::Number(value),
             (Value::Number(_), _) => {
-                let message = format!("parameter `{}` is one number, and {} are given", param.name, given.len());
+                let message =
+                    format!("parameter `{}` is one number, and {} are given", param.name, given.len());
                 return Err(Box::new(Diagnostic::new(codes::NOT_A_LIST, schedule.span, message)));
             }
         });

@@ -88,8 +88,18 @@ pub fn placed(plans: &[&Plan], network: &Network, options: &Options) -> Result<P
     };
     let taken = best.order != listed;
     let (method, before) = (found.method, found.before);
-    let after = place::cost(network, &traffic, &best.order).map_err(|error| refused(network, &traffic, error))?;
-    Ok(Placed { order: best.order, method, taken, before, after, listed_us, found_us: best.run.time_us, by_time })
+    let after =
+        place::cost(network, &traffic, &best.order).map_err(|error| refused(network, &traffic, error))?;
+    Ok(Placed {
+        order: best.order,
+        method,
+        taken,
+        before,
+        after,
+        listed_us,
+        found_us: best.run.time_us,
+        by_time,
+    })
 }
 
 /// A run of an order.

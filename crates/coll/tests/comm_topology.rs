@@ -17,7 +17,9 @@ fn machines(sizes: &[u32]) -> Network {
         )
     };
     let text: String = sizes.iter().enumerate().map(machine).collect();
-    coll_topo::load("lab.toml", &format!("{text}[[switch]]\nname = \"leaf\"\n")).network().expect("it is right")
+    coll_topo::load("lab.toml", &format!("{text}[[switch]]\nname = \"leaf\"\n"))
+        .network()
+        .expect("it is right")
 }
 
 /// Sums `len` numbers of each rank and gives the schedule that did.
@@ -37,7 +39,10 @@ fn large_calls_go_by_the_topologys_nodes_and_small_ones_in_few_steps() {
     let builder = Communicator::builder().topology(machines(&[3, 2]), None);
     let taken = world_of(builder, 5, |comm| (summed(comm, 1 << 18), summed(comm, 1)));
     assert!(taken.iter().all(|(large, _)| large == "allreduce.two_level"), "{taken:?}");
-    assert!(taken.iter().all(|(_, small)| small == &taken[0].1 && small != "allreduce.two_level"), "{taken:?}");
+    assert!(
+        taken.iter().all(|(_, small)| small == &taken[0].1 && small != "allreduce.two_level"),
+        "{taken:?}"
+    );
     // Standing otherwise, no two ranks that follow each other are near, and it is as on five machines.
     let apart = Communicator::builder().topology(machines(&[3, 2]), Some(vec![0, 3, 1, 4, 2]));
     let taken = world_of(apart, 5, |comm| summed(comm, 1 << 18));

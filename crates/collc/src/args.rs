@@ -452,9 +452,8 @@ pub(crate) struct ExplainChoiceArgs {
 fn definition(text: &str) -> Result<(String, Numbers), String> {
     let (name, value) =
         text.split_once('=').ok_or_else(|| format!("`{text}` sets nothing; write `NAME=VALUE`"))?;
-    let number = |number: &str| {
-        number.trim().parse().map_err(|_| format!("`{number}` is no 64-bit whole number"))
-    };
+    let number =
+        |number: &str| number.trim().parse().map_err(|_| format!("`{number}` is no 64-bit whole number"));
     let numbers = value.split(',').map(number).collect::<Result<Numbers, String>>()?;
     Ok((name.trim().to_string(), numbers))
 }

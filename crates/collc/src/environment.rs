@@ -28,7 +28,10 @@ const VARIABLES: [(&str, &str); 13] = [
     ),
     ("COLLC_SCHEDULE", "schedules to take whatever they cost: `allreduce.ring`"),
     (TOKEN, "what ranks of this job know and others do not"),
-    ("COLLC_TOPOLOGY", "what ranks run on, a file or a generator: schedules are chosen for it, as `run --topology` does"),
+    (
+        "COLLC_TOPOLOGY",
+        "what ranks run on, a file or a generator: schedules are chosen for it, as `run --topology` does",
+    ),
     ("COLLC_TUNE", "the file of constants that `collc tune` wrote"),
     ("COLLC_WIRE", "`bf16`, or another narrow float: wider floats travel as it, as `--wire` has it"),
 ];

@@ -121,7 +121,9 @@ impl<'m> Elaborator<'m> {
             match (*global as usize, given, &value) {
                 (GLOBAL_ROOT, Given::Number(expr), Value::Number(root)) => {
                     check_rank(*root, ranks, expr.span).map_err(|fault| {
-                        Box::new(fault.help(format!("a call's root is a position in its group, of 0..{ranks}")))
+                        Box::new(
+                            fault.help(format!("a call's root is a position in its group, of 0..{ranks}")),
+                        )
                     })?;
                     globals[GLOBAL_ROOT] = *root;
                 }

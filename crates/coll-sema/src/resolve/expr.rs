@@ -275,9 +275,7 @@ impl Resolver<'_> {
         let Some(Entity::List(slot)) = slot else {
             let message = format!("`{}` takes a list first", name.text);
             let help = format!("a parameter is one if its default is: `{LIST}(4)`, or `{LIST}(8, 8, 4)`");
-            self.error(
-                Diagnostic::new(codes::NOT_A_LIST, list.span, message).expected("a list").help(help),
-            );
+            self.error(Diagnostic::new(codes::NOT_A_LIST, list.span, message).expected("a list").help(help));
             return unknown();
         };
         (ExprKind::OfList(function, slot, Box::new(x)), Type::Number)
@@ -333,7 +331,8 @@ pub(crate) fn default(diagnostics: &mut Vec<Diagnostic>, expr: &ast::Expr) -> Op
                 diagnostics.push(argument_count(name, expr.span, "at least 1 number".into(), 0));
                 return None;
             }
-            let numbers: Vec<Option<i64>> = numbers.iter().map(|number| constant(diagnostics, number)).collect();
+            let numbers: Vec<Option<i64>> =
+                numbers.iter().map(|number| constant(diagnostics, number)).collect();
             numbers.into_iter().collect::<Option<Vec<i64>>>().map(Value::List)
         }
         _ => constant(diagnostics, expr).map(Value::Number),

@@ -7,8 +7,7 @@ use coll_sim::{Options, predict};
 
 #[test]
 fn many_joined_flows_take_nearly_what_exact_rates_have_them_take() {
-    let constants =
-        Constants { message_us: 0.5, reduce_ns: 0.01, copy_ns: 0.01, ..Constants::PLAIN };
+    let constants = Constants { message_us: 0.5, reduce_ns: 0.01, copy_ns: 0.01, ..Constants::PLAIN };
     let mut most: f64 = 0.0;
     let mut told = String::new();
     for name in ["allreduce.one_shot", "alltoall.linear", "reduce_scatter.direct", "allgather.direct"] {
@@ -21,7 +20,11 @@ fn many_joined_flows_take_nearly_what_exact_rates_have_them_take() {
                 };
                 let (near, exact) = (run(false), run(true));
                 let off = (near / exact - 1.0).abs();
-                told += &format!("{name} of {bytes} B on {}: {near:.2} for {exact:.2}, {:.2} %\n", network.name, 100.0 * off);
+                told += &format!(
+                    "{name} of {bytes} B on {}: {near:.2} for {exact:.2}, {:.2} %\n",
+                    network.name,
+                    100.0 * off
+                );
                 most = most.max(off);
             }
         }

@@ -68,9 +68,12 @@ fn least_us(plan: &coll_plan::Plan, network: &coll_topo::Network, options: &Opti
 fn few_ranks_are_placed_where_no_order_is_faster() {
     // Small messages: links are hardly busy, and what counts is which messages wait for which.
     let network = machines(8, Constants { message_us: 0.5, ..Constants::PLAIN });
-    for (name, ranks, bytes) in
-        [("broadcast.binomial", 5, 64), ("allreduce.rabenseifner", 4, 64), ("reduce.chain", 4, 1 << 16), ("gather.binomial", 5, 320)]
-    {
+    for (name, ranks, bytes) in [
+        ("broadcast.binomial", 5, 64),
+        ("allreduce.rabenseifner", 4, 64),
+        ("reduce.chain", 4, 1 << 16),
+        ("gather.binomial", 5, 320),
+    ] {
         let plan = compile(name, ranks, &[]).expect("it is for any number");
         let options = Options { bytes, ..Options::default() };
         let found = placed(&[&plan], &network, &options).expect("it can be placed");

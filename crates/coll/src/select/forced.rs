@@ -109,7 +109,8 @@ fn candidate(text: &str) -> Result<Candidate, ForcedError> {
     for param in params.split(',').map(str::trim).filter(|param| !param.is_empty()) {
         let Some((name, value)) = param.split_once('=') else {
             // One more number of a list: `local=8,8,4`.
-            let (name, _) = candidate.params.last().filter(|(name, _)| lists.contains(name)).ok_or_else(form)?;
+            let (name, _) =
+                candidate.params.last().filter(|(name, _)| lists.contains(name)).ok_or_else(form)?;
             let more = (name.clone(), param.parse().map_err(|_| form())?);
             candidate.params.push(more);
             continue;

@@ -193,7 +193,9 @@ mod tests {
             )
         };
         let text: String = sizes.iter().enumerate().map(machine).collect();
-        coll_topo::load("lab.toml", &format!("{text}[[switch]]\nname = \"leaf\"\n")).network().expect("it is right")
+        coll_topo::load("lab.toml", &format!("{text}[[switch]]\nname = \"leaf\"\n"))
+            .network()
+            .expect("it is right")
     }
 
     fn chooser(sizes: &[u32], order: Option<Vec<u32>>) -> Chooser {
@@ -205,12 +207,15 @@ mod tests {
 
     #[test]
     fn large_calls_go_node_by_node_whatever_the_nodes_are() {
-        for (sizes, local) in [(&[4, 4][..], "(local=4)"), (&[4, 4, 2], "(local=4,4,2)"), (&[2, 5], "(local=2,5)")] {
+        for (sizes, local) in
+            [(&[4, 4][..], "(local=4)"), (&[4, 4, 2], "(local=4,4,2)"), (&[2, 5], "(local=2,5)")]
+        {
             let question = Question::new("allreduce", sizes.iter().sum(), 16 << 20);
             let taken = chooser(sizes, None).choose(&question).expect("something serves");
             let name = taken.candidate.to_string();
             let all = chooser(sizes, None).explain(&question).expect("something serves");
-            let two_level = all.iter().find(|one| one.candidate.schedule == "two_level").expect("it is looked at");
+            let two_level =
+                all.iter().find(|one| one.candidate.schedule == "two_level").expect("it is looked at");
             let shown = two_level.candidate.to_string();
             assert!(shown.ends_with(local) || local == "(local=4)", "{shown}");
             assert_eq!(name, shown, "{all:#?}");
@@ -231,14 +236,19 @@ mod tests {
         assert_ne!(here.fingerprint(), Chooser::new(Tuning::shipped()).fingerprint());
         // Of ranks that it does not speak of, and where bits may not depend on places, it says nothing.
         let shipped = Chooser::new(Tuning::shipped());
-        for question in [Question::new("allreduce", 3, 1 << 20), Question { deterministic: true, ..question }] {
+        for question in [Question::new("allreduce", 3, 1 << 20), Question { deterministic: true, ..question }]
+        {
             assert_eq!(apart.choose(&question), shipped.choose(&question));
         }
     }
 
     #[test]
     fn ranks_without_a_device_of_their_own_are_refused() {
-        let new = |ranks, order| Ground::new(machines(&[2, 2]), ranks, order).map(|ground| ground.devices).map_err(|e| e.to_string());
+        let new = |ranks, order| {
+            Ground::new(machines(&[2, 2]), ranks, order)
+                .map(|ground| ground.devices)
+                .map_err(|e| e.to_string())
+        };
         assert_eq!(new(3, None), Ok(vec![0, 1, 2]));
         assert_eq!(new(2, Some(vec![3, 1])), Ok(vec![3, 1]));
         assert!(new(5, None).unwrap_err().contains("4 devices to 5 ranks"));

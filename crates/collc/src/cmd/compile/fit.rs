@@ -3,8 +3,8 @@
 //!
 //! What they do changes where and how finely things are sent, and nothing of what is proved: the plan is proved as ever.
 
-use crate::args::{CompileArgs, Emit, Passes};
 use super::shape;
+use crate::args::{CompileArgs, Emit, Passes};
 use crate::cmd::place::{self, Wish};
 use crate::cmd::sim;
 use crate::failure::Failure;

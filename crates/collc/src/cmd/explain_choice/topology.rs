@@ -44,8 +44,9 @@ pub(crate) fn best(given: Chooser, question: &Question, network: &Network) -> Re
             best = Some((prediction.time_us, candidate));
         }
     }
-    best.map(|(_, candidate)| candidate.clone())
-        .ok_or_else(|| Failure::unusable(format!("no schedule of {} runs on `{}`", question.operation, network.name)))
+    best.map(|(_, candidate)| candidate.clone()).ok_or_else(|| {
+        Failure::unusable(format!("no schedule of {} runs on `{}`", question.operation, network.name))
+    })
 }
 
 /// The candidates again, with what they take on the network, the fastest first and those that cannot serve last.

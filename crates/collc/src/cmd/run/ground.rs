@@ -23,8 +23,10 @@ pub(super) fn fitting(args: &RunArgs) -> Result<Option<Fitting>, Failure> {
     let Some(topology) = args.topology.clone().or_else(|| variable(TOPOLOGY)) else { return Ok(None) };
     let place = args.place.clone().or_else(|| variable(DEVICES));
     if args.ranks_per_host.is_some() {
-        return Err(Failure::unusable("`--ranks-per-host` says which ranks share a machine, and so does `--topology`")
-            .help("leave one of them out"));
+        return Err(Failure::unusable(
+            "`--ranks-per-host` says which ranks share a machine, and so does `--topology`",
+        )
+        .help("leave one of them out"));
     }
     Fitting::of(&topology, place.as_deref(), args.bytes.0, &args.passes).map(Some)
 }
@@ -41,8 +43,11 @@ pub(super) fn machines(network: &Network, plan: &Plan) -> Vec<u32> {
 pub(super) fn placed(args: &RunArgs, fitting: &Fitting, plan: Plan) -> Result<Plan, Failure> {
     let network = fitting.network();
     if !plan.is_whole() && args.place.is_some() {
-        return Err(Failure::unusable(format!("`{}` is one rank's part: where it stands depends on all", args.target))
-            .help("leave `--place` out, or give the whole plan"));
+        return Err(Failure::unusable(format!(
+            "`{}` is one rank's part: where it stands depends on all",
+            args.target
+        ))
+        .help("leave `--place` out, or give the whole plan"));
     }
     let element = crate::cmd::sim::planned::element(&plan, args.dtype);
     let options = Options { bytes: args.bytes.0, element, ..Options::default() };
@@ -54,7 +59,11 @@ pub(super) fn placed(args: &RunArgs, fitting: &Fitting, plan: Plan) -> Result<Pl
     };
     let order = order.unwrap_or_else(|| (0..plan.world()).collect());
     if let Some(&device) = order.iter().find(|&&device| device as usize >= network.devices.len()) {
-        let message = format!("the plan puts a rank on device {device}, and `{}` has {}", network.name, network.devices.len());
+        let message = format!(
+            "the plan puts a rank on device {device}, and `{}` has {}",
+            network.name,
+            network.devices.len()
+        );
         return Err(Failure::unusable(message).help("`--place best` places its ranks anew"));
     }
     let placement = Placement { topology: network.name.clone(), order };
@@ -69,7 +78,9 @@ pub(super) fn told(network: &Network, plan: &Plan, machines: &[u32]) -> String {
     distinct.dedup();
     let apart = match distinct.len() {
         0 | 1 => "all in one machine".to_string(),
-        count => format!("in {count} machines; with `--transport auto` ranks of one share memory, and others go over TCP"),
+        count => format!(
+            "in {count} machines; with `--transport auto` ranks of one share memory, and others go over TCP"
+        ),
     };
     format!("{}: rank r stands on device r of the order {order}, {apart}", network.name)
 }

@@ -1,11 +1,11 @@
 //! What is to be run: from the arguments to a proved plan, an operator and counts.
 
-use super::{counts, ground};
 use super::operator::{no_operator, operator, refuse_order};
+use super::{counts, ground};
 use crate::args::{Passes, RunArgs, TransportKind};
-use crate::cmd::place::shown;
 use crate::cmd::compile::fit::{self, Fitting, Subject};
 use crate::cmd::explain_choice::topology;
+use crate::cmd::place::shown;
 use crate::cmd::{choice, compile, target};
 use crate::failure::Failure;
 use crate::{output, render};

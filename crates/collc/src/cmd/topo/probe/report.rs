@@ -18,12 +18,10 @@ pub(super) fn write(
 ) -> Result<String, Failure> {
     let description = description(measured);
     let ranks = measured.machines.len();
-    let mut comments = vec![
-        format!(
-            "Measured by `collc topo probe` over {transport}, between {ranks} ranks, with messages of {}.",
-            Bytes(bytes)
-        ),
-    ];
+    let mut comments = vec![format!(
+        "Measured by `collc topo probe` over {transport}, between {ranks} ranks, with messages of {}.",
+        Bytes(bytes)
+    )];
     comments.extend(measured.together.iter().map(|set| at_once(measured, set)));
     let order: Vec<&str> = description
         .machines
@@ -69,7 +67,8 @@ pub(super) fn write(
 /// What pairs that send at once get, and what that says.
 fn at_once(measured: &Measured, set: &Together) -> String {
     let pairs: Vec<String> = set.pairs.iter().map(|(a, b)| format!("{a} - {b}")).collect();
-    let (got, alone) = (show_bandwidth(rounded(set.bytes_per_us)), show_bandwidth(rounded(measured.alone(set))));
+    let (got, alone) =
+        (show_bandwidth(rounded(set.bytes_per_us)), show_bandwidth(rounded(measured.alone(set))));
     let verdict = match (measured.is_shared(set), set.machines[0] == set.machines[1]) {
         (false, _) => "they share nothing that is full",
         (true, true) => "they share the machine's memory or cores",

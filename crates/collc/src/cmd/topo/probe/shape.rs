@@ -77,7 +77,8 @@ pub(super) fn description(measured: &Measured) -> Description {
         reduce_ns: rounded_rate(measured.reduce_ns),
         copy_ns: rounded_rate(measured.copy_ns),
     };
-    let mut builder = Builder { measured, message_us, description: Description { figures, ..Description::default() } };
+    let mut builder =
+        Builder { measured, message_us, description: Description { figures, ..Description::default() } };
     builder.machines();
     builder.within();
     builder.between();
@@ -94,8 +95,12 @@ impl Builder<'_> {
     fn machines(&mut self) {
         let span = Span::default();
         for (machine, name) in self.measured.names.iter().enumerate() {
-            let ranks = (0..self.measured.machines.len()).filter(|&rank| self.measured.machines[rank] == machine);
-            let device = |rank| NodeDecl { forwards: false, ..NodeDecl::new(Kind::Device, format!("rank{rank}"), span) };
+            let ranks =
+                (0..self.measured.machines.len()).filter(|&rank| self.measured.machines[rank] == machine);
+            let device = |rank| NodeDecl {
+                forwards: false,
+                ..NodeDecl::new(Kind::Device, format!("rank{rank}"), span)
+            };
             let mut nodes: Vec<NodeDecl> = ranks.map(device).collect();
             if let Some(bytes_per_us) = self.measured.memory(machine) {
                 let memory = NodeDecl::new(Kind::Switch, MEMORY.to_string(), span);
@@ -147,7 +152,8 @@ impl Builder<'_> {
         for machine in 0..count {
             let Some(shared) = self.measured.nic(machine) else { continue };
             let name = self.measured.names[machine].clone();
-            let outside: Vec<u32> = (0..count).filter(|&other| other != machine).flat_map(|m| self.ranks(m)).collect();
+            let outside: Vec<u32> =
+                (0..count).filter(|&other| other != machine).flat_map(|m| self.ranks(m)).collect();
             let mut all = Vec::new();
             for rank in self.ranks(machine) {
                 let pairs: Vec<Pair> = outside.iter().map(|&other| self.measured.pair(rank, other)).collect();
@@ -291,7 +297,8 @@ mod tests {
         let (latency_us, bytes_per_us, links) = way(&network, 0, 1);
         assert_eq!((latency_us, bytes_per_us), (4.0, 4000.0));
         let other = way(&network, 2, 3).2;
-        let shared = network.links.iter().filter(|link| links.contains(&link.name) && other.contains(&link.name));
+        let shared =
+            network.links.iter().filter(|link| links.contains(&link.name) && other.contains(&link.name));
         assert_eq!(shared.map(|link| link.bytes_per_us).collect::<Vec<_>>(), [5000.0]);
         // Between machines the way goes through both.
         let (_, bytes_per_us, links) = way(&network, 0, 4);
