@@ -317,7 +317,7 @@ fn runs_are_chosen_for_a_topology_and_stand_on_it() {
         2,
         "leave one of them out",
     );
-    refused(&with(&["--topology", "ring:4", "--place", "0,0,1,2"]), 2, "one device");
+    refused(&with(&["--topology", "ring:4", "--place", "0,0,1,2"]), 2, "two ranks are placed on");
 }
 
 /// A topology whose nodes are not alike, one number to say so.

@@ -8,7 +8,7 @@
 //!
 //! Where more than [`JOINED_MAX`] flows are joined and one of them comes or goes, the others' rates hardly change, and to work
 //! them out for each would take forever. So they wait until a [`TURNOVER`]th of all flows has changed: what is new has its
-//! fair share of each link until then, what has gone leaves its share unused. What comes and goes at one time counts at once,
+//! fair share of each link until then, what has gone leaves its share unused, and a link that was found to join too many is not tried again. What comes and goes at one time counts at once,
 //! so that ranks in step are exact at any number. [`Flows::exact`] does without.
 //!
 //! A flow whose end moves to a later time has an [`End`] already, at the earlier one; when that comes it is told of the later. So
@@ -44,6 +44,8 @@ struct Link {
     round: u32,
     /// The round in which its flows were last gone through.
     reached: u32,
+    /// The era in which it was found to join too many.
+    late: u32,
 }
 
 impl Link {
@@ -103,6 +105,8 @@ pub(crate) struct Flows {
     late_eased: Vec<LinkId>,
     live: usize,
     round: u32,
+    /// Counts up whenever all that has changed is made good.
+    era: u32,
     /// Rates of so many joined flows are worked out anew whenever one comes or goes.
     joined_max: usize,
 }
@@ -119,6 +123,7 @@ impl Flows {
             open: 0,
             round: 0,
             reached: 0,
+            late: 0,
         };
         Flows {
             links: network.links.iter().map(link).collect(),
@@ -130,6 +135,7 @@ impl Flows {
             late_eased: Vec::new(),
             live: 0,
             round: 0,
+            era: 1,
             joined_max: JOINED_MAX,
         }
     }
@@ -220,6 +226,7 @@ impl Flows {
         let changed = new.len() + self.late_new.len() + (eased.len() + self.late_eased.len()) / 2;
         if self.live <= self.joined_max || changed * TURNOVER >= self.live {
             self.round += 1;
+            self.era += 1;
             let mut joined: Vec<FlowId> = Vec::new();
             for (flow, life) in std::mem::take(&mut self.late_new) {
                 if self.flows[flow as usize].life == life {
@@ -250,9 +257,10 @@ impl Flows {
             }
         }
         for link in eased {
-            // It joins too many by itself.
-            let Link { live, .. } = self.links[link as usize];
-            if self.links[link as usize].may_bind() && live as usize > self.joined_max {
+            // It joins too many by itself, or did a moment ago.
+            let Link { live, late, .. } = self.links[link as usize];
+            let is_wide = self.links[link as usize].may_bind() && live as usize > self.joined_max;
+            if is_wide || late == self.era {
                 self.late_eased.push(link);
                 continue;
             }
@@ -261,7 +269,10 @@ impl Flows {
             self.reach_all(link, &mut joined);
             match self.join(&mut joined, self.joined_max) {
                 Some(binding) => self.rate(joined, &binding, now, ends),
-                None => self.late_eased.push(link),
+                None => {
+                    self.links[link as usize].late = self.era;
+                    self.late_eased.push(link);
+                }
             }
         }
     }
