@@ -8,8 +8,9 @@
 //!
 //! Where more than [`JOINED_MAX`] flows are joined and one of them comes or goes, the others' rates hardly change, and to work
 //! them out for each would take forever. So they wait until a [`TURNOVER`]th of all flows has changed: what is new has its
-//! fair share of each link until then, what has gone leaves its share unused, and a link that was found to join too many is not tried again. What comes and goes at one time counts at once,
-//! so that ranks in step are exact at any number. [`Flows::exact`] does without.
+//! fair share of each link until then, what has gone leaves its share unused, and a link that was found to join too many is not
+//! tried again. What comes and goes at one time counts at once, so that ranks in step are exact at any number.
+//! [`Flows::exact`] does without.
 //!
 //! A flow whose end moves to a later time has an [`End`] already, at the earlier one; when that comes it is told of the later. So
 //! where more and more flows come, which is when each slows down all others, ends are not told again and again.

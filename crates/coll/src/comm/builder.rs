@@ -2,7 +2,7 @@
 
 use crate::comm::engine::Engine;
 use crate::comm::types::Types;
-use crate::comm::variables::Variables;
+use crate::comm::variables::{Topology, Variables};
 use crate::comm::wires::{Host, Meeting, Via, Wires, WiresError};
 use crate::comm::{CommError, Communicator};
 use crate::select::{Chooser, Ground};
@@ -49,7 +49,7 @@ pub struct Builder {
     ranks_per_host: Option<u32>,
     settings: Settings,
     /// A network, and where ranks stand on it if not as it lists its devices.
-    topology: Option<(Network, Option<Vec<u32>>)>,
+    topology: Option<Topology>,
     /// What is wrong with the environment.
     wrong: Option<String>,
 }
@@ -398,11 +398,7 @@ fn fingerprint(settings: &Settings) -> Vec<(String, String)> {
 }
 
 /// Settings with a chooser that knows where ranks stand, if that was said.
-fn settled(
-    settings: &Settings,
-    topology: &Option<(Network, Option<Vec<u32>>)>,
-    world: u32,
-) -> Result<Settings, CommError> {
+fn settled(settings: &Settings, topology: &Option<Topology>, world: u32) -> Result<Settings, CommError> {
     let Some((network, order)) = topology else { return Ok(settings.clone()) };
     let ground = Ground::new(network.clone(), world, order.clone());
     let ground = ground.map_err(|error| CommError::Setup { what: error.to_string() })?;

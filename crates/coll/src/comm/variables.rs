@@ -21,8 +21,11 @@ pub(super) struct Variables {
     /// What schedules are chosen by, if that is not as shipped.
     pub(super) chooser: Option<Chooser>,
     /// What ranks stand on, and where if not as its devices are listed.
-    pub(super) topology: Option<(Network, Option<Vec<u32>>)>,
+    pub(super) topology: Option<Topology>,
 }
+
+/// A network, and the device of each rank, if that is not the one of its number.
+pub(super) type Topology = (Network, Option<Vec<u32>>);
 
 impl Variables {
     /// Reads them. What is missing or makes no sense is named.
@@ -110,7 +113,7 @@ fn chooser(variable: Lookup<'_>) -> Result<Option<Chooser>, String> {
     Ok(Some(Chooser::new(tuning).with_forced(forced)))
 }
 
-fn topology(variable: Lookup<'_>) -> Result<Option<(Network, Option<Vec<u32>>)>, String> {
+fn topology(variable: Lookup<'_>) -> Result<Option<Topology>, String> {
     let order = match variable("COLLC_DEVICES") {
         None => None,
         Some(text) => {
