@@ -293,7 +293,8 @@ fn from_source(
     let root = root(args, ranks)?;
     let mut instance = Instance { ranks, root, params };
     let mut lines: Vec<String> = Vec::new();
-    let options = compile::options_beside(&passes(args)?, if fitting.is_some() { &fit::PASSES } else { &[] })?;
+    let options =
+        compile::options_beside(&passes(args)?, if fitting.is_some() { &fit::PASSES } else { &[] })?;
     lines.extend(fitting.and_then(|fitting| fitting.shape(source, schedule, &mut instance)));
     let mut proved = compile::proved(source, schedule, &instance, &options)?;
     if let Some(fitting) = fitting {
