@@ -250,6 +250,7 @@ fn b042_ranks_as_threads_of_one_process() {
         time_limit_s: 30.0,
         judging_s: 10.0,
         ranks_per_host: None,
+        machines: Vec::new(),
         checksums: false,
         mishaps: Vec::new(),
     };

@@ -12,7 +12,16 @@ fn root() -> PathBuf {
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
     command.args(arguments).current_dir(root());
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_SCHEDULE", "COLLC_TUNE"] {
+    for variable in [
+        "RANK",
+        "WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "COLLC_SCHEDULE",
+        "COLLC_TUNE",
+        "COLLC_TOPOLOGY",
+        "COLLC_DEVICES",
+    ] {
         command.env_remove(variable);
     }
     command
@@ -101,7 +110,12 @@ fn a_placement_lowers_a_scrambled_rings_time_by_the_closed_form() {
     // The plan has that order, and is simulated in it; all its forms are.
     let compile = [&["compile", ring.as_str(), "--ranks", "8"], &on[..]].concat();
     let log = good(&[&compile[..], &["--skip", "pipeline", "-o", &plan]].concat());
-    assert!(log.contains("place: order ") && log.contains("exact: the busiest link needs "), "{log}");
+    assert!(
+        log.contains("place: order ")
+            && log.contains("(exact by links, then ")
+            && log.contains("exchanges by time: the busiest link needs "),
+        "{log}"
+    );
     assert_eq!(time_us(&[&[plan.as_str()], &on[..]].concat()), best);
     assert_eq!(time_us(&[&[plan.as_str(), "--place", "none"], &on[..]].concat()), listed);
     let said = good(&[&["sim", plan.as_str()], &on[..]].concat());
@@ -185,7 +199,7 @@ fn uneven_nodes_get_groups_that_no_node_cuts() {
     fs::write(&uneven, toml).expect("it can be written");
     let log =
         good(&["compile", "allreduce.two_level", "--topology", &uneven, "-o", &file(&folder, "a.plan")]);
-    assert!(log.contains("shape: local = 2; nodes have 2 or 4 ranks"), "{log}");
+    assert!(log.contains("shape: local = 4, 2, the ranks in each node in turn"), "{log}");
     // A schedule that takes a smaller last node keeps the size of the others.
     let leaders = ["compile", "examples/leaders.coll", "--topology", &uneven];
     let taken = good(&[&leaders[..], &["-o", &file(&folder, "b.plan")]].concat());
@@ -195,7 +209,126 @@ fn uneven_nodes_get_groups_that_no_node_cuts() {
     let shaped = time_us(&["examples/leaders.coll", "--topology", &uneven, "--place", "best"]);
     assert!(shaped <= at("local=4") && shaped < at("local=2"), "{shaped}");
     assert!(log.contains("allreduce.two_level for 6 ranks: proved, compiled, proved again"), "{log}");
+    // One number that both nodes cannot have is the largest that divides them.
+    let halves = file(&folder, "halves.coll");
+    fs::write(&halves, HALVES).expect("it can be written");
+    let log = good(&["compile", &halves, "--topology", &uneven, "-o", &file(&folder, "c.plan")]);
+    assert!(log.contains("shape: local = 2; nodes have 2 or 4 ranks"), "{log}");
 }
+
+/// Three machines of 8, 8 and 4 devices: the library goes by nodes there, is proved, and beats what knows none.
+#[test]
+fn nodes_of_unlike_sizes_have_a_hierarchy_that_beats_flat_ones() {
+    let on = ["--topology", "tests/place/uneven.toml"];
+    let at = |name: &str, bytes: &str, more: &[&str]| {
+        time_us(&[&[name, "--bytes", bytes], more, &on[..]].concat())
+    };
+    for (name, flat, bytes) in [
+        ("allreduce.two_level", &["ring", "rabenseifner", "one_shot", "double_tree"][..], "16MiB"),
+        ("alltoall.two_step", &["pairwise", "linear"], "20KiB"),
+    ] {
+        let us = at(name, bytes, &["--place", "best"]);
+        for other in flat {
+            let other = format!("{}.{other}", name.split('.').next().expect("an operation"));
+            let flat = at(&other, bytes, &["--place", "best"]);
+            assert!(us < flat, "{name} takes {us}, {other} {flat}");
+        }
+        let checked = good(&["check", name, "--ranks", "20", "-D", "local=8,8,4"]);
+        assert!(checked.contains("keeps its contract for n = 20"), "{checked}");
+    }
+    // By nodes as they are is better than by the largest number that divides them.
+    let two_level = |local: &str| at("allreduce.two_level", "16MiB", &["-D", local]);
+    assert!(two_level("local=8,8,4") < 0.95 * two_level("local=4"));
+    let taken = json(&[&["explain-choice", "allreduce", "16MiB", "--ranks", "20"], &on[..]].concat());
+    assert_eq!(taken["taken"], "allreduce.two_level(local=8,8,4)");
+    refused(
+        &["check", "allreduce.two_level", "--ranks", "8", "-D", "local=4,x"],
+        2,
+        "`x` is no 64-bit whole number",
+    );
+    refused(&["check", "broadcast.chain", "--ranks", "8", "-D", "c=4,8"], 2, "parameter `c` is set twice");
+    refused(&["check", "allreduce.two_level", "--ranks", "8", "-D", "local=0"], 1, "ranks in each node");
+}
+
+#[test]
+fn comparisons_take_parameters() {
+    let on = ["--topology", "full:8,bw=1GB/s,lat=1us", "--sizes", "1MiB"];
+    let pair = ["compare", "broadcast.chain", "broadcast.binomial"];
+    let at = |more: &[&str]| {
+        let document = json(&[&pair[..], &on[..], more].concat());
+        let time = |row: usize| document["schedules"][row]["times"][0]["time_us"].as_f64().expect("a time");
+        (time(0), time(1))
+    };
+    let (plain, set) = (at(&[]), at(&["-D", "c=1"]));
+    assert!(set.0 > 1.5 * plain.0 && set.1 == plain.1, "{plain:?} {set:?}");
+    refused(&[&pair[..], &on[..], &["-D", "k=2"]].concat(), 2, "none of these schedules has a parameter `k`");
+}
+
+/// What is chosen for a topology, placed on it and fitted to it is what runs, and is told.
+#[test]
+fn runs_are_chosen_for_a_topology_and_stand_on_it() {
+    let folder = folder();
+    let quick = ["--bytes", "64KiB", "--iters", "2", "--transport", "auto"];
+    let on = ["--topology", TWO_BY_FOUR];
+    let said = |arguments: &[&str]| {
+        let output = run(&[&["run"], arguments, &quick[..]].concat());
+        let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success() && said.contains("every element on every rank is right"), "{said}");
+        said
+    };
+    // An operation takes what `explain-choice` has first, on a rank for each device.
+    let taken = json(&[&["explain-choice", "allreduce", "64KiB", "--ranks", "8"], &on[..]].concat());
+    let taken = taken["taken"].as_str().expect("a name").to_string();
+    let chosen = said(&[&["allreduce"], &on[..]].concat());
+    assert!(chosen.contains(&format!("taking the library's {taken}; ")), "{chosen}");
+    assert!(chosen.contains("on 8 ranks over auto") && chosen.contains("in 2 machines"), "{chosen}");
+    // A schedule is shaped and placed, unless passes are left out.
+    let ring = file(&folder, "strides.coll");
+    fs::write(&ring, STRIDES).expect("it can be written");
+    let placed = said(&[&[ring.as_str()], &on[..]].concat());
+    let order = |said: &str| {
+        let rest = said.split("stands on device r of the order ").nth(1).expect("it says where").to_string();
+        rest.split(',').next().map(str::to_string).expect("an order")
+    };
+    assert_ne!(order(&placed), "0 1 2 3 4 5 6 7");
+    let listed = said(&[&[ring.as_str(), "--skip", "place"], &on[..]].concat());
+    assert_eq!(order(&listed), "0 1 2 3 4 5 6 7");
+    // A plan goes by its own order, and by another if it is told.
+    let plan = file(&folder, "strides.plan");
+    good(&[&["compile", ring.as_str(), "-o", &plan], &on[..]].concat());
+    assert_eq!(order(&said(&[&[plan.as_str()], &on[..]].concat())), order(&placed));
+    let other = said(&[&[plan.as_str(), "--place", "7,6,5,4,3,2,1,0"], &on[..]].concat());
+    assert_eq!(order(&other), "7 6 5 4 3 2 1 0");
+    // The environment says it as well.
+    let output = command(&[&["run", "allreduce.ring", "--ranks", "4"], &quick[..]].concat())
+        .env("COLLC_TOPOLOGY", TWO_BY_FOUR)
+        .env("COLLC_DEVICES", "0,4,1,5")
+        .output()
+        .expect("collc starts");
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && order(&said) == "0 4 1 5", "{said}");
+
+    let with = |more: &[&'static str]| [&["run", "allreduce", "--ranks", "4"], more].concat();
+    refused(&with(&["--place", "best"]), 2, "--topology");
+    refused(&with(&["--topology", "ring:2"]), 2, "2 devices to 4 ranks");
+    refused(&with(&["--topology", "rang:4"]), 2, "did you mean `ring:…`");
+    refused(
+        &with(&["--topology", "ring:4", "--ranks-per-host", "2", "--transport", "auto"]),
+        2,
+        "leave one of them out",
+    );
+    refused(&with(&["--topology", "ring:4", "--place", "0,0,1,2"]), 2, "two ranks are placed on");
+}
+
+/// A topology whose nodes are not alike, one number to say so.
+const HALVES: &str = "
+use allreduce.two_level
+
+schedule halves(local = 4): allreduce {
+    require n % local == 0, \"nodes are alike\"
+    allreduce.two_level(data, local = local)
+}
+";
 
 #[test]
 fn what_slices_and_lanes_are_taken_for_is_what_a_simulation_takes() {
@@ -290,20 +423,47 @@ fn b101_what_a_setting_points_at_is_named_when_it_does_not_fit() {
         output.status.code() == Some(2) && said.contains("COLLC_TUNE") && said.contains(&missing),
         "{said}"
     );
+    // What is set, and by whom, can be asked for; a secret is not shown.
+    let output = command(&["env", "--format", "json"])
+        .env("COLLC_TUNE", &missing)
+        .env("COLLC_TOKEN", "of ours")
+        .output();
+    let said = text(&output.expect("collc starts").stdout);
+    let settings: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
+    let of = |name: &str| {
+        settings["settings"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .find(|one| one["name"] == name)
+            .expect(name)
+            .clone()
+    };
+    assert_eq!(
+        (&of("COLLC_TUNE")["value"], &of("COLLC_TUNE")["source"]),
+        (&missing.clone().into(), &"environment".into())
+    );
+    assert_eq!(
+        (&of("COLLC_TOPOLOGY")["value"], &of("COLLC_TOPOLOGY")["source"]),
+        (&serde_json::Value::Null, &"default".into())
+    );
+    assert!(!said.contains("of ours"), "{said}");
+    let output = command(&["env"]).env("COLLC_TUNE", &missing).output().expect("collc starts");
+    assert!(text(&output.stdout).contains(&format!("`{missing}`, from the environment")));
 }
 
 /// B092, B108: what the user insists on and cannot be had is an error that says why, on a topology too.
 #[test]
 fn b092_a_schedule_that_cannot_serve_is_not_passed_over_in_silence() {
     let arguments = ["explain-choice", "allreduce", "--ranks", "6", "--topology", "full:6"];
-    let output = command(&arguments).env("COLLC_SCHEDULE", "allreduce.two_level(local=4)").output();
-    let output = output.expect("collc starts");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("allreduce.two_level") && said.contains("local is the number of ranks in a node"),
-        "{said}"
-    );
+    for (forced, why) in
+        [("allreduce.two_level(local=0)", "ranks in each node"), ("allreduce.butterfly", "by their bits")]
+    {
+        let output = command(&arguments).env("COLLC_SCHEDULE", forced).output().expect("collc starts");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(forced) && said.contains(why), "{said}");
+    }
 }
 
 /// B091: every candidate is listed, with what it takes or why it is passed over.

@@ -267,12 +267,35 @@ fn ranks_of_a_job_are_measured() {
             (&counts["devices"], &counts["nodes"], &counts["links"]),
             (&3.into(), &1.into(), &3.into())
         );
-        assert!(
-            fs::read_to_string(&path)
-                .expect("there")
-                .contains("what several pairs share is not in this file")
-        );
+        // One pair at a time is all that three ranks can have.
+        assert!(!fs::read_to_string(&path).expect("there").contains("at once"));
     }
+}
+
+#[test]
+fn pairs_that_are_measured_at_once_tell_what_they_share() {
+    let scratch = Scratch::new("together");
+    let path = scratch.path("two.toml");
+    // Two machines of two ranks, pretended: one set of two pairs, between them.
+    let two = ["topo", "probe", "--ranks", "4", "--ranks-per-host", "2", "--bytes", "64K", "-o", &path];
+    let text = printed(&two);
+    assert!(text.contains("-0: 2 ranks") && text.contains("-1: 2 ranks"), "{text}");
+    let lines = |text: &str, word: &str| text.lines().filter(|line| line.contains(word)).count();
+    assert_eq!(lines(&text, "at once, 0 - 2, 1 - 3 get "), 1, "{text}");
+    assert_eq!(lines(&text, "at once"), 1, "{text}");
+    let file = fs::read_to_string(&path).expect("there");
+    assert_eq!(lines(&file, "at once"), 1, "{file}");
+    let counts = printed(&["topo", "check", &path, "--format", "json"]);
+    let counts: serde_json::Value = serde_json::from_str(&counts).expect("JSON");
+    // What they share, if this machine has them share something, are the NICs of both and a network.
+    let is_shared = text.contains("they share a way between the machines");
+    assert_eq!((&counts["devices"], &counts["nodes"]), (&4.into(), &2.into()));
+    let nics = if is_shared { 2 } else { 0 };
+    assert_eq!(
+        (&counts["nics"], &counts["switches"]),
+        (&nics.into(), &u32::from(is_shared).into()),
+        "{file}"
+    );
 }
 
 #[test]

@@ -10,9 +10,11 @@ mod fraction;
 pub mod math;
 mod source;
 mod suggest;
+mod values;
 
 pub use diagnostic::{Code, Diagnostic, Label, Severity};
 pub use dtype::{DType, RedOp};
 pub use fraction::{Fraction, FractionError};
 pub use source::{FileId, LineColumn, SourceMap, Span};
 pub use suggest::nearest;
+pub use values::{named_options, named_values};

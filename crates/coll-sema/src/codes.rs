@@ -51,6 +51,8 @@ codes! {
     NOT_ASSOCIATIVE = "E0211", "an operator that is not associative";
     /// An operator whose result depends on order, on sample values, without `ordered`.
     NOT_COMMUTATIVE = "E0212", "an operator that does not commute";
+    /// A list where a number is due, or the other way round.
+    NOT_A_LIST = "E0213", "a list is not a number";
 
     /// A rank that is not among `0..n`.
     RANK_RANGE = "E0301", "rank out of range";

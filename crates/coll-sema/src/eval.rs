@@ -1,6 +1,7 @@
 //! Evaluation of resolved expressions: 64-bit, checked, and bounded by fuel, so that it always ends.
 
 use crate::codes;
+use crate::lists::listed;
 use crate::resolved::{Comprehension, Expr, ExprKind, Function, Range};
 use coll_base::{Diagnostic, Span, math};
 use coll_syntax::ast::BinaryOp;
@@ -84,6 +85,16 @@ impl<'m> Machine<'m> {
                 builtin.apply(&arguments).ok_or_else(|| {
                     let shown = arguments.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
                     let message = format!("{}({shown}) has no value: {}", builtin.name(), builtin.domain());
+                    no_value(expr.span, message)
+                })
+            }
+            ExprKind::OfList(function, slot, x) => {
+                let x = self.eval(x, values)?;
+                let list = listed(values.globals, *slot);
+                function.apply(list, x).ok_or_else(|| {
+                    let shown = list.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+                    let name = function.name();
+                    let message = format!("{name}(list({shown}), {x}) has no value: {}", function.domain());
                     no_value(expr.span, message)
                 })
             }

@@ -16,6 +16,7 @@ mod concerns;
 mod contract;
 mod elaborate;
 mod eval;
+mod lists;
 mod load;
 mod module;
 mod resolve;

@@ -8,7 +8,7 @@ use crate::codes;
 use crate::concerns::declarations;
 use crate::module::{Module, ScheduleInfo};
 use crate::resolve::{self, Callable, Entity, Named, Resolver, names_of, unknown_schedule};
-use crate::resolved::{GLOBAL_N, GLOBAL_PARAMS, Param, Schedule};
+use crate::resolved::{GLOBAL_N, GLOBAL_PARAMS, Param, Schedule, Value};
 use coll_base::nearest;
 use coll_base::{Code, Diagnostic, FileId, RedOp, SourceMap, Span};
 use coll_syntax::{Parsed, Unread, ast, parse};
@@ -75,10 +75,24 @@ fn info(module: &Module, schedule: &Schedule) -> ScheduleInfo {
         name: schedule.name.clone(),
         collective: schedule.collective_name.clone(),
         docs: schedule.docs.clone(),
-        params: schedule.params.iter().map(|param| (param.name.clone(), param.default)).collect(),
+        params: schedule.params.iter().map(|param| (param.name.clone(), first(&param.default))).collect(),
+        lists: schedule
+            .params
+            .iter()
+            .filter(|param| param.is_list())
+            .map(|param| param.name.clone())
+            .collect(),
         rooted: schedule.collective.is_some_and(|id| module.collectives[id as usize].rooted),
         span: schedule.span,
         broken: schedule.broken,
+    }
+}
+
+/// A number, or a list's first.
+fn first(value: &Value) -> i64 {
+    match value {
+        Value::Number(number) => *number,
+        Value::List(list) => list[0],
     }
 }
 
@@ -270,10 +284,11 @@ impl Loader<'_> {
         }
         let inherited = collective.map(|id| self.module.collectives[id as usize].params.as_slice());
         let inherited = inherited.unwrap_or_default().iter();
-        let mut params: Vec<Param> = inherited.map(|name| Param { name: name.clone(), default: 0 }).collect();
+        let number = |name: &String| Param { name: name.clone(), default: Value::Number(0) };
+        let mut params: Vec<Param> = inherited.map(number).collect();
         for param in &all.params {
             let default = match &param.default {
-                Some(default) => resolve::constant(&mut self.diagnostics, default),
+                Some(default) => resolve::default(&mut self.diagnostics, default),
                 None if broken => None,
                 None => {
                     let message = format!("parameter `{}` has no default", param.name.text);
@@ -283,7 +298,8 @@ impl Loader<'_> {
                 }
             };
             broken |= default.is_none();
-            params.push(Param { name: param.name.text.clone(), default: default.unwrap_or(0) });
+            let default = default.unwrap_or(Value::Number(0));
+            params.push(Param { name: param.name.text.clone(), default });
         }
         Schedule {
             name: all.name.text.clone(),
@@ -353,7 +369,8 @@ impl Loader<'_> {
         let broken = schedule.broken || collective.broken;
         let seen = scope.functions.iter().cloned().chain(names_of(collective)).collect();
         let mut resolver = Resolver::new(&mut self.module.functions, &mut self.diagnostics, seen);
-        resolver.declare_params(&all.params, GLOBAL_PARAMS + collective.params.len());
+        let inherited = collective.params.len();
+        resolver.declare_params(&all.params, &schedule.params[inherited..], GLOBAL_PARAMS + inherited);
         let callable = Callable {
             schedules: &self.module.schedules,
             collectives: &self.module.collectives,

@@ -3,8 +3,9 @@
 use crate::codes;
 use crate::concerns::Declaration;
 use crate::elaborate::{elaborate, elaborate_rank};
+use crate::lists::{append, listed};
 use crate::resolve::with_parameters;
-use crate::resolved::{Collective, Function, GLOBAL_PARAMS, Schedule};
+use crate::resolved::{Collective, Function, GLOBAL_PARAMS, Schedule, Value};
 use coll_base::{Diagnostic, Span};
 use coll_ir::Program;
 use coll_kernel::UserOperator;
@@ -37,7 +38,10 @@ pub struct ScheduleInfo {
     /// The `///` lines before it.
     pub docs: Vec<String>,
     /// Parameters with their defaults: the collective's own (but for `root`), whose default is 0, then the schedule's.
+    /// Of a list, the first number.
     pub params: Vec<(String, i64)>,
+    /// Those of them that are lists.
+    pub lists: Vec<String>,
     /// True if the collective has a root.
     pub rooted: bool,
     /// Where its name stands.
@@ -53,7 +57,7 @@ pub struct Instance {
     pub ranks: u32,
     /// The root, where the collective has one.
     pub root: u32,
-    /// Parameters that differ from their defaults.
+    /// Parameters that differ from their defaults. One that is a list stands here once for each of its numbers, in order.
     pub params: Vec<(String, i64)>,
 }
 
@@ -153,17 +157,50 @@ fn globals(schedule: &Schedule, rooted: bool, at: &Instance) -> Result<Vec<i64>,
         return Err(Box::new(Diagnostic::new(codes::RANK_RANGE, schedule.span, message)));
     }
     let mut globals = vec![i64::from(at.ranks), if rooted { i64::from(at.root) } else { 0 }];
-    globals.extend(schedule.params.iter().map(|param| param.default));
-    for (name, value) in &at.params {
-        match schedule.params.iter().position(|param| param.name == *name) {
-            Some(param) => globals[GLOBAL_PARAMS + param] = *value,
-            None => {
+    if let Some((name, _)) =
+        at.params.iter().find(|(name, _)| !schedule.params.iter().any(|p| p.name == *name))
+    {
+        let message = format!("`{}.{}` has no parameter `{name}`", schedule.collective_name, schedule.name);
+        let diagnostic = Diagnostic::new(codes::UNKNOWN_PARAMETER, schedule.span, message);
+        return Err(Box::new(with_parameters(diagnostic, schedule, false, name)));
+    }
+    let mut values = Vec::new();
+    for param in &schedule.params {
+        let given = at.params.iter().filter(|(name, _)| *name == param.name).map(|&(_, value)| value);
+        let given: Vec<i64> = given.collect();
+        values.push(match (&param.default, &given[..]) {
+            (default, []) => default.clone(),
+            (Value::List(_), _) => Value::List(given),
+            (Value::Number(_), &[value]) => Value::Number(value),
+            (Value::Number(_), _) => {
                 let message =
-                    format!("`{}.{}` has no parameter `{name}`", schedule.collective_name, schedule.name);
-                let diagnostic = Diagnostic::new(codes::UNKNOWN_PARAMETER, schedule.span, message);
-                return Err(Box::new(with_parameters(diagnostic, schedule, false, name)));
+                    format!("parameter `{}` is one number, and {} are given", param.name, given.len());
+                return Err(Box::new(Diagnostic::new(codes::NOT_A_LIST, schedule.span, message)));
             }
+        });
+    }
+    set(&mut globals, &values);
+    Ok(globals)
+}
+
+/// Appends the values of a schedule's parameters to its other globals: a slot for each, then the lists.
+pub(crate) fn set(globals: &mut Vec<i64>, values: &[Value]) {
+    let number = |value: &Value| if let Value::Number(number) = value { *number } else { 0 };
+    globals.extend(values.iter().map(number));
+    for (at, value) in values.iter().enumerate() {
+        if let Value::List(list) = value {
+            append(globals, GLOBAL_PARAMS + at, list);
         }
     }
-    Ok(globals)
+}
+
+/// The values of a schedule's parameters, by name: a list's numbers each for itself, in order.
+pub(crate) fn values(schedule: &Schedule, globals: &[i64]) -> Vec<(String, i64)> {
+    let mut all = Vec::new();
+    for (at, param) in schedule.params.iter().enumerate() {
+        let slot = GLOBAL_PARAMS + at;
+        let numbers = if param.is_list() { listed(globals, slot as u32) } else { &globals[slot..=slot] };
+        all.extend(numbers.iter().map(|&number| (param.name.clone(), number)));
+    }
+    all
 }

@@ -8,13 +8,14 @@ mod schedule;
 mod step;
 
 pub(crate) use collective::collective;
-pub(crate) use expr::{constant, file_function};
+pub(crate) use expr::{default, file_function};
 pub(crate) use operator::operator;
 pub(crate) use schedule::{Callable, body, names_of, unknown_schedule, with_parameters};
 
 use crate::builtin::Builtin;
 use crate::codes;
-use crate::resolved::{Function, Type};
+use crate::lists::{LIST, ListFunction};
+use crate::resolved::{Function, Param, Type};
 use coll_base::nearest;
 use coll_base::{Code, Diagnostic, Span};
 use coll_syntax::ast;
@@ -23,6 +24,8 @@ use coll_syntax::ast;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Entity {
     Global(u32),
+    /// A parameter that is a list; its global says where that is.
+    List(u32),
     Local(u32, Type),
     Buffer(u32),
     Scratch(u32),
@@ -119,7 +122,7 @@ impl<'a> Resolver<'a> {
     /// The entity of a name, if it can be seen from here.
     fn lookup(&self, name: &str) -> Option<Entity> {
         let sees = |(at, named): (usize, &Named)| {
-            let anywhere = matches!(named.entity, Entity::Global(_) | Entity::Function(_));
+            let anywhere = is_seen_in_functions(named.entity);
             (named.name == name && (at >= self.floor || anywhere)).then_some(named.entity)
         };
         self.scope.iter().enumerate().rev().find_map(sees)
@@ -147,7 +150,7 @@ impl<'a> Resolver<'a> {
             if !matches!(entity, Entity::Function(_)) {
                 return;
             }
-        } else if Builtin::named(&name.text).is_some() {
+        } else if is_of_language(&name.text) {
             self.error(name_taken(name, "a function of the language"));
         }
         self.scope.push(Named { name: name.text.clone(), entity, span: Some(name.span) });
@@ -162,9 +165,11 @@ impl<'a> Resolver<'a> {
     }
 
     /// Declares a schedule's parameters, whose globals start at `first`.
-    pub(crate) fn declare_params(&mut self, params: &[ast::Param], first: usize) {
-        for (at, param) in params.iter().enumerate() {
-            self.declare(&param.name, Entity::Global((first + at) as u32));
+    pub(crate) fn declare_params(&mut self, params: &[ast::Param], known: &[Param], first: usize) {
+        for (at, (param, known)) in params.iter().zip(known).enumerate() {
+            let slot = (first + at) as u32;
+            let entity = if known.is_list() { Entity::List(slot) } else { Entity::Global(slot) };
+            self.declare(&param.name, entity);
         }
     }
 
@@ -179,11 +184,21 @@ impl<'a> Resolver<'a> {
     /// The name most like `name` among those that `fits`.
     fn nearest(&self, name: &str, fits: impl Fn(Entity) -> bool) -> Option<String> {
         let fitting = self.scope.iter().enumerate().filter(|(at, named)| {
-            let anywhere = matches!(named.entity, Entity::Global(_) | Entity::Function(_));
+            let anywhere = is_seen_in_functions(named.entity);
             fits(named.entity) && (*at >= self.floor || anywhere)
         });
         nearest(name, fitting.map(|(_, named)| named.name.as_str())).map(str::to_string)
     }
+}
+
+/// Whether a function sees it, wherever it is declared.
+fn is_seen_in_functions(entity: Entity) -> bool {
+    matches!(entity, Entity::Global(_) | Entity::List(_) | Entity::Function(_))
+}
+
+/// Whether the language has a function of that name.
+fn is_of_language(name: &str) -> bool {
+    Builtin::named(name).is_some() || ListFunction::named(name).is_some() || name == LIST
 }
 
 /// `E0102` for a second declaration of a name.

@@ -8,6 +8,7 @@
 //! locals of their own.
 
 use crate::builtin::Builtin;
+use crate::lists::ListFunction;
 use coll_base::{DType, Span};
 use coll_contract::BufferRole;
 use coll_ir::Kind;
@@ -46,6 +47,8 @@ pub(crate) enum ExprKind {
     /// A function of the program, by index.
     Call(u32, Vec<Expr>),
     Builtin(Builtin, Vec<Expr>),
+    /// A function of the list that a global says the place of, and a number.
+    OfList(ListFunction, u32, Box<Expr>),
     /// Condition, then, else.
     If(Box<[Expr; 3]>),
 }
@@ -56,7 +59,7 @@ impl Expr {
         match &self.kind {
             ExprKind::Int(_) | ExprKind::Global(_) => {}
             ExprKind::Local(slot) => seen(*slot),
-            ExprKind::Neg(x) | ExprKind::Not(x) => x.each_local(seen),
+            ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::OfList(_, _, x) => x.each_local(seen),
             ExprKind::Binary(_, both) => both.iter().for_each(|x| x.each_local(seen)),
             ExprKind::If(all) => all.iter().for_each(|x| x.each_local(seen)),
             ExprKind::Call(_, arguments) | ExprKind::Builtin(_, arguments) => {
@@ -223,9 +226,19 @@ pub(crate) struct Call {
     pub(crate) schedule: u32,
     pub(crate) views: Vec<View>,
     /// Which of the callee's globals, and its value.
-    pub(crate) named: Vec<(u32, Expr)>,
+    pub(crate) named: Vec<(u32, Given)>,
     pub(crate) on: Option<Group>,
     pub(crate) span: Span,
+}
+
+/// What a call gives to a parameter.
+#[derive(Clone, Debug)]
+pub(crate) enum Given {
+    Number(Expr),
+    /// To a parameter that is a list: numbers.
+    List(Vec<Expr>),
+    /// To such a parameter: the caller's own list, by the global that says where it is.
+    Same(u32),
 }
 
 /// What `tune` can set.
@@ -265,7 +278,21 @@ pub(crate) enum Stmt {
 #[derive(Clone, Debug)]
 pub(crate) struct Param {
     pub(crate) name: String,
-    pub(crate) default: i64,
+    pub(crate) default: Value,
+}
+
+/// What a parameter has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Number(i64),
+    /// At least one number.
+    List(Vec<i64>),
+}
+
+impl Param {
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.default, Value::List(_))
+    }
 }
 
 #[derive(Clone, Debug)]

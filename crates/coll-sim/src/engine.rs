@@ -6,7 +6,7 @@
 
 mod message;
 
-use crate::flows::{End, Flows};
+use crate::flows::{End, Ending, Flows};
 use crate::predict::{Element, Options};
 use crate::table::{Kind, NONE, Table};
 use crate::ways::Ways;
@@ -123,7 +123,7 @@ impl<'t> Engine<'t> {
             events: BinaryHeap::with_capacity(4 * ranks),
             number: 0,
             now: 0.0,
-            flows: Flows::new(network),
+            flows: if options.exact { Flows::new(network).exact() } else { Flows::new(network) },
             ends: Vec::new(),
             missing: table.missing.clone(),
             progress: vec![Progress::default(); count],
@@ -178,11 +178,11 @@ impl<'t> Engine<'t> {
         match event {
             Event::Ready(op) => self.ready(op),
             Event::Armed(send) => self.armed(send),
-            Event::Left(flow, version) => {
-                if let Some(send) = self.flows.end(flow, version) {
-                    self.drained(send);
-                }
-            }
+            Event::Left(flow, version) => match self.flows.end(flow, version, self.now) {
+                Ending::OutOfDate => {}
+                Ending::Later(End { at, flow, version }) => self.push(at, Event::Left(flow, version)),
+                Ending::Ended(send) => self.drained(send),
+            },
             Event::Head(receive) => self.head(receive),
             Event::Tail(receive) => self.tail(receive),
             Event::Stored(receive) => self.stored(receive),

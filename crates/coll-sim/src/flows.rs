@@ -8,8 +8,12 @@
 //!
 //! Where more than [`JOINED_MAX`] flows are joined and one of them comes or goes, the others' rates hardly change, and to work
 //! them out for each would take forever. So they wait until a [`TURNOVER`]th of all flows has changed: what is new has its
-//! fair share of each link until then, what has gone leaves its share unused. What comes and goes at one time counts at once,
-//! so that ranks in step are exact at any number.
+//! fair share of each link until then, what has gone leaves its share unused, and a link that was found to join too many is not
+//! tried again. What comes and goes at one time counts at once, so that ranks in step are exact at any number.
+//! [`Flows::exact`] does without.
+//!
+//! A flow whose end moves to a later time has an [`End`] already, at the earlier one; when that comes it is told of the later. So
+//! where more and more flows come, which is when each slows down all others, ends are not told again and again.
 
 use coll_topo::LinkId;
 use std::cmp::Reverse;
@@ -39,6 +43,10 @@ struct Link {
     rest: f64,
     open: u32,
     round: u32,
+    /// The round in which its flows were last gone through.
+    reached: u32,
+    /// The era in which it was found to join too many.
+    late: u32,
 }
 
 impl Link {
@@ -58,7 +66,11 @@ struct Flow {
     since: f64,
     /// Counts up when it ends, so that a link knows an old entry.
     life: u32,
-    /// Counts up with its rate, so that an end that was foreseen before counts no more.
+    /// When it ends, as things are.
+    end: f64,
+    /// When an end of it is told, which is no later.
+    told: f64,
+    /// Counts up with each end that is told, so that one that was told before counts no more.
     version: u32,
     round: u32,
     fixed: bool,
@@ -69,6 +81,16 @@ pub(crate) struct End {
     pub(crate) at: f64,
     pub(crate) flow: FlowId,
     pub(crate) version: u32,
+}
+
+/// What an end that was told is when it comes.
+pub(crate) enum Ending {
+    /// Of a flow that is gone, or had another end told.
+    OutOfDate,
+    /// The flow has slowed down since.
+    Later(End),
+    /// The owner of what has ended.
+    Ended(u32),
 }
 
 /// All flows.
@@ -84,6 +106,10 @@ pub(crate) struct Flows {
     late_eased: Vec<LinkId>,
     live: usize,
     round: u32,
+    /// Counts up whenever all that has changed is made good.
+    era: u32,
+    /// Rates of so many joined flows are worked out anew whenever one comes or goes.
+    joined_max: usize,
 }
 
 impl Flows {
@@ -97,6 +123,8 @@ impl Flows {
             rest: 0.0,
             open: 0,
             round: 0,
+            reached: 0,
+            late: 0,
         };
         Flows {
             links: network.links.iter().map(link).collect(),
@@ -108,7 +136,14 @@ impl Flows {
             late_eased: Vec::new(),
             live: 0,
             round: 0,
+            era: 1,
+            joined_max: JOINED_MAX,
         }
+    }
+
+    /// Works all rates out anew whenever a flow comes or goes, however many are joined.
+    pub(crate) fn exact(self) -> Flows {
+        Flows { joined_max: usize::MAX, ..self }
     }
 
     /// Adds a flow of `bytes` over `way`, whose slowest link gives `peak`. It moves from the next [`Flows::settle`] on.
@@ -124,6 +159,8 @@ impl Flows {
                 rate: 0.0,
                 since: 0.0,
                 life: 0,
+                end: f64::INFINITY,
+                told: f64::INFINITY,
                 version: 0,
                 round: 0,
                 fixed: false,
@@ -135,6 +172,7 @@ impl Flows {
         flow.way.clear();
         flow.way.extend_from_slice(way);
         (flow.peak, flow.units, flow.left, flow.rate, flow.since) = (peak, units, bytes as f64, 0.0, now);
+        (flow.end, flow.told) = (f64::INFINITY, f64::INFINITY);
         let life = flow.life;
         for &link in way {
             let link = &mut self.links[link as usize];
@@ -151,13 +189,17 @@ impl Flows {
         self.live += 1;
     }
 
-    /// Takes a flow out that has ended, if that end is not out of date; gives its owner.
-    pub(crate) fn end(&mut self, flow: FlowId, version: u32) -> Option<u32> {
+    /// What has come of an end that was told for now: the flow has ended, and is taken out, or will later.
+    pub(crate) fn end(&mut self, flow: FlowId, version: u32, now: f64) -> Ending {
         let ended = &mut self.flows[flow as usize];
         if ended.version != version {
-            return None;
+            return Ending::OutOfDate;
         }
         ended.version += 1;
+        if ended.end > now {
+            ended.told = ended.end;
+            return Ending::Later(End { at: ended.end, flow, version: ended.version });
+        }
         ended.life += 1;
         let (owner, units, way) = (ended.owner, ended.units, std::mem::take(&mut ended.way));
         for &id in &way {
@@ -171,7 +213,7 @@ impl Flows {
         self.flows[flow as usize].way = way;
         self.free.push(flow);
         self.live -= 1;
-        Some(owner)
+        Ending::Ended(owner)
     }
 
     /// True if flows have come or gone since rates were last worked out.
@@ -183,8 +225,9 @@ impl Flows {
     pub(crate) fn settle(&mut self, now: f64, ends: &mut Vec<End>) {
         let (new, eased) = (std::mem::take(&mut self.new), std::mem::take(&mut self.eased));
         let changed = new.len() + self.late_new.len() + (eased.len() + self.late_eased.len()) / 2;
-        if self.live <= JOINED_MAX || changed * TURNOVER >= self.live {
+        if self.live <= self.joined_max || changed * TURNOVER >= self.live {
             self.round += 1;
+            self.era += 1;
             let mut joined: Vec<FlowId> = Vec::new();
             for (flow, life) in std::mem::take(&mut self.late_new) {
                 if self.flows[flow as usize].life == life {
@@ -205,7 +248,7 @@ impl Flows {
             self.round += 1;
             let mut joined = Vec::new();
             self.reach(flow, &mut joined);
-            match self.join(&mut joined, JOINED_MAX) {
+            match self.join(&mut joined, self.joined_max) {
                 Some(binding) => self.rate(joined, &binding, now, ends),
                 None => {
                     self.late_new.push((flow, self.flows[flow as usize].life));
@@ -215,12 +258,22 @@ impl Flows {
             }
         }
         for link in eased {
+            // It joins too many by itself, or did a moment ago.
+            let Link { live, late, .. } = self.links[link as usize];
+            let is_wide = self.links[link as usize].may_bind() && live as usize > self.joined_max;
+            if is_wide || late == self.era {
+                self.late_eased.push(link);
+                continue;
+            }
             self.round += 1;
             let mut joined = Vec::new();
             self.reach_all(link, &mut joined);
-            match self.join(&mut joined, JOINED_MAX) {
+            match self.join(&mut joined, self.joined_max) {
                 Some(binding) => self.rate(joined, &binding, now, ends),
-                None => self.late_eased.push(link),
+                None => {
+                    self.links[link as usize].late = self.era;
+                    self.late_eased.push(link);
+                }
             }
         }
     }
@@ -278,8 +331,11 @@ impl Flows {
         }
     }
 
-    /// All flows of a link that live.
+    /// All flows of a link that live; once in a round.
     fn reach_all(&mut self, link: LinkId, joined: &mut Vec<FlowId>) {
+        if std::mem::replace(&mut self.links[link as usize].reached, self.round) == self.round {
+            return;
+        }
         let mut flows = std::mem::take(&mut self.links[link as usize].flows);
         flows.retain(|&(flow, life)| self.flows[flow as usize].life == life);
         flows.iter().for_each(|&(flow, _)| self.reach(flow, joined));
@@ -361,8 +417,12 @@ impl Flows {
         }
         flow.left = (flow.left - flow.rate * (now - flow.since)).max(0.0);
         (flow.rate, flow.since) = (rate, now);
-        flow.version += 1;
-        ends.push(End { at: now + flow.left / rate, flow: id, version: flow.version });
+        flow.end = now + flow.left / rate;
+        if flow.end < flow.told {
+            flow.told = flow.end;
+            flow.version += 1;
+            ends.push(End { at: flow.end, flow: id, version: flow.version });
+        }
     }
 }
 

@@ -41,7 +41,7 @@ pub use compare::{Comparison, SizeTime, compare, crossovers};
 pub use drawing::{DrawError, drawing};
 pub use error::SimError;
 pub use path::{PathStep, by_line};
-pub use placed::{Placed, placed, size_taken_bytes, traffic};
+pub use placed::{ByTime, Placed, placed, size_taken_bytes, traffic};
 pub use plot::{Curve, plot};
 pub use predict::{Element, LinkUse, Options, Prediction, Simulator, predict};
 pub use stuck::BlockedStep;

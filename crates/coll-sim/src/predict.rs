@@ -41,6 +41,8 @@ pub struct Options {
     pub slots: Option<u32>,
     /// Sends follow receives byte by byte where the plan says that they may.
     pub stream: bool,
+    /// However many flows share links, work all their rates out whenever one comes or goes; far slower for many.
+    pub exact: bool,
     /// Keep when each operation began and ended.
     pub timeline: bool,
 }

@@ -27,6 +27,7 @@ mod ranks;
 pub mod select;
 mod size;
 mod source;
+mod topology;
 pub mod trial;
 
 pub use bundle::{Bundle, BundleError};
@@ -48,3 +49,4 @@ pub use ranks::{RANKS_MAX, RankCounts};
 pub use select::{OPERATIONS, canonical_operation};
 pub use size::Bytes;
 pub use source::{ReadError, Source, read_bytes, read_text};
+pub use topology::load_topology;

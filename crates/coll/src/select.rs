@@ -12,6 +12,8 @@
 //! [`fingerprint`](coll_cost::Tuning::fingerprint) tells whether they do. Roots are all alike to the model, as schedules
 //! of the library turn with the root; what a schedule promises is asked for the root at hand.
 //!
+//! On a topology, a [`Ground`], candidates are simulated instead.
+//!
 //! Beyond [`WHOLE_RANKS_MAX`] ranks whole plans take too long to make for a first call. There a candidate is judged by
 //! the slices of four ranks, and by how its chain of messages grows on smaller counts; parameters keep their defaults;
 //! and what it promises is what was proved on those.
@@ -22,6 +24,7 @@ mod chooser;
 mod facts;
 mod family;
 mod forced;
+mod ground;
 mod operations;
 mod packed;
 mod question;
@@ -33,6 +36,7 @@ pub(crate) use chooser::Made;
 pub use chooser::{Choice, ChooseError, Chooser, Considered, Standing};
 pub use family::WHOLE_RANKS_MAX;
 pub use forced::{Forced, ForcedError};
+pub use ground::{Ground, GroundError, node_list};
 pub use operations::{OPERATIONS, canonical_operation};
 pub use question::Question;
 pub use table::Table;

@@ -99,9 +99,22 @@ pub(crate) struct Choice {
     /// The schedule to take, where a file declares several
     #[arg(long, value_name = "NAME")]
     pub(crate) schedule: Option<String>,
-    /// Set a parameter of the schedule
+    /// Set a parameter of the schedule; one that is a list, such as the sizes of nodes, to `local=8,8,4`
     #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = definition, allow_hyphen_values = true)]
-    pub(crate) define: Vec<(String, i64)>,
+    pub(crate) define: Vec<(String, Numbers)>,
+}
+
+/// What a parameter is set to; several for a list.
+pub(crate) type Numbers = Vec<i64>;
+
+impl Choice {
+    /// The parameters that are set; a list's numbers each for itself.
+    pub(crate) fn defined(&self) -> Vec<(String, i64)> {
+        let each = |(name, numbers): &(String, Numbers)| {
+            numbers.iter().map(|&number| (name.clone(), number)).collect::<Vec<_>>()
+        };
+        self.define.iter().flat_map(each).collect()
+    }
 }
 
 /// Which passes run.
@@ -314,8 +327,15 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) ranks_per_host: Option<u32>,
     /// What `collc tune` wrote, to choose a schedule by [env: COLLC_TUNE; default: shipped constants]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "topology")]
     pub(crate) constants: Option<PathBuf>,
+    /// Choose and fit the plan for this topology as `compile` does, and have ranks stand there: those of one of its machines
+    /// are started as ranks of one machine
+    #[arg(long, value_name = "TOPOLOGY")]
+    pub(crate) topology: Option<String>,
+    /// The device of each rank, as in `compile` [default: best; of a plan, as it says]
+    #[arg(long, value_name = "PLACE", requires = "topology")]
+    pub(crate) place: Option<String>,
     /// Seconds without progress after which every rank gives up
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) timeout: f64,
@@ -428,12 +448,14 @@ pub(crate) struct ExplainChoiceArgs {
     pub(crate) format: Format,
 }
 
-/// `k=8`
-fn definition(text: &str) -> Result<(String, i64), String> {
+/// `k=8`, `local=8,8,4`
+fn definition(text: &str) -> Result<(String, Numbers), String> {
     let (name, value) =
         text.split_once('=').ok_or_else(|| format!("`{text}` sets nothing; write `NAME=VALUE`"))?;
-    let value = value.trim().parse().map_err(|_| format!("`{value}` is no 64-bit whole number"))?;
-    Ok((name.trim().to_string(), value))
+    let number =
+        |number: &str| number.trim().parse().map_err(|_| format!("`{number}` is no 64-bit whole number"));
+    let numbers = value.split(',').map(number).collect::<Result<Numbers, String>>()?;
+    Ok((name.trim().to_string(), numbers))
 }
 
 /// `f32`

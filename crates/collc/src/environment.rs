@@ -5,13 +5,14 @@ use crate::output;
 use std::env;
 
 /// Each with what it is for.
-const VARIABLES: [(&str, &str); 11] = [
+const VARIABLES: [(&str, &str); 13] = [
     ("COLLC_ACCUMULATE", "`f32`: narrow floats are reduced in it and rounded once, as `--accumulate` has it"),
     (CHECKSUM, "`1`: what goes over TCP carries checksums, so that damage on the way ends a run"),
     (
         "COLLC_DETERMINISTIC",
         "`1`: schedules whose bits depend on the number of ranks alone, as `--deterministic` takes them",
     ),
+    ("COLLC_DEVICES", "the device of each rank on COLLC_TOPOLOGY: `0,2,1,3`"),
     (
         "COLLC_FAULT",
         "failures to rehearse: `rank2:step5:drop`, or delay, corrupt, kill; several with commas between",
@@ -26,12 +27,17 @@ const VARIABLES: [(&str, &str); 11] = [
         "of programs that use the library: what the files begin with that flight records are written to on a failure",
     ),
     ("COLLC_SCHEDULE", "schedules to take whatever they cost: `allreduce.ring`"),
-    ("COLLC_TOKEN", "what ranks of this job know and others do not"),
+    (TOKEN, "what ranks of this job know and others do not"),
+    (
+        "COLLC_TOPOLOGY",
+        "what ranks run on, a file or a generator: schedules are chosen for it, as `run --topology` does",
+    ),
     ("COLLC_TUNE", "the file of constants that `collc tune` wrote"),
     ("COLLC_WIRE", "`bf16`, or another narrow float: wider floats travel as it, as `--wire` has it"),
 ];
 
 const CHECKSUM: &str = "COLLC_CHECKSUM";
+const TOKEN: &str = "COLLC_TOKEN";
 
 /// Whether payloads are to carry checksums.
 pub(crate) fn checksums() -> Result<bool, Failure> {

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Export(args) => cmd::export::run(&args),
         Command::Fmt(args) => cmd::fmt::run(&args),
         Command::List(args) => cmd::list::run(&args),
+        Command::Env(args) => cmd::env::run(&args),
         Command::Explain(args) => cmd::explain::run(&args),
         Command::ExplainChoice(args) => cmd::explain_choice::run(&args),
         Command::Sim(args) => cmd::sim::run(&args),
@@ -37,7 +38,6 @@ fn main() -> ExitCode {
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Tune(args) => cmd::tune::run(&args),
         Command::Topo(args) => cmd::topo::run(&args),
-        Command::Env(args) => cmd::env::run(&args),
         Command::ProbeRank => cmd::topo::probe_rank(),
         Command::BenchRank => cmd::bench::rank(),
     };

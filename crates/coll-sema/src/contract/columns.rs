@@ -234,6 +234,7 @@ fn alike(a: &Expr, b: &Expr) -> bool {
         (ExprKind::If(a), ExprKind::If(b)) => all(&a[..], &b[..]),
         (ExprKind::Call(f, a), ExprKind::Call(g, b)) => f == g && all(a, b),
         (ExprKind::Builtin(f, a), ExprKind::Builtin(g, b)) => f == g && all(a, b),
+        // Collectives have no lists.
         _ => false,
     }
 }

@@ -12,7 +12,9 @@ use super::{DEPTH_MAX, Elaborator, Running, Stop, TRANSFERS_MAX, collective_of};
 use crate::codes;
 use crate::contract::{Facts, buffers_alone, evaluate};
 use crate::eval::Fault;
-use crate::resolved::{Call, Collective, GLOBAL_PARAMS, GLOBAL_ROOT, Schedule, Storage};
+use crate::lists::listed;
+use crate::module::set;
+use crate::resolved::{Call, Collective, GLOBAL_PARAMS, GLOBAL_ROOT, Given, Schedule, Storage, Value};
 use crate::wording::counted;
 use coll_base::{Diagnostic, Label, Span};
 use coll_contract::BufferRole;
@@ -78,17 +80,7 @@ impl<'m> Elaborator<'m> {
         let module = self.module;
         let schedule = &module.schedules[call.schedule as usize];
         let collective = collective_of(module, schedule);
-        let mut globals = vec![group.len() as i64, 0];
-        globals.extend(schedule.params.iter().map(|param| param.default));
-        for (global, value) in &call.named {
-            globals[*global as usize] = self.eval(frame, value)?;
-            if *global as usize == GLOBAL_ROOT {
-                let ranks = group.len() as i64;
-                check_rank(globals[GLOBAL_ROOT], ranks, value.span).map_err(|fault| {
-                    Box::new(fault.help(format!("a call's root is a position in its group, of 0..{ranks}")))
-                })?;
-            }
-        }
+        let globals = self.given(frame, call, schedule, group.len() as i64)?;
         // What is wrong with the callee's collective for this group comes of the call.
         let facts = self.facts(schedule.collective, collective, &globals).map_err(|mut fault| {
             fault.calls.push(Label { span: call.span, text: self.trace.describe() });
@@ -105,6 +97,41 @@ impl<'m> Elaborator<'m> {
         let mut inner = Frame::new(schedule, collective, globals, members, blocks);
         inner.find(self.only.as_ref().map(|only| only.rank));
         Ok(Some((inner, facts)))
+    }
+
+    /// The callee's globals: its group's size, its root, its parameters as given or by default.
+    fn given(
+        &mut self,
+        frame: &Frame<'m>,
+        call: &'m Call,
+        schedule: &Schedule,
+        ranks: i64,
+    ) -> Result<Vec<i64>, Fault> {
+        let mut globals = vec![ranks, 0];
+        let mut values: Vec<Value> = schedule.params.iter().map(|param| param.default.clone()).collect();
+        for (global, given) in &call.named {
+            let value = match given {
+                Given::Number(value) => Value::Number(self.eval(frame, value)?),
+                Given::Same(slot) => Value::List(listed(&frame.globals, *slot).to_vec()),
+                Given::List(all) => {
+                    let all = all.iter().map(|value| self.eval(frame, value));
+                    Value::List(all.collect::<Result<_, _>>()?)
+                }
+            };
+            match (*global as usize, given, &value) {
+                (GLOBAL_ROOT, Given::Number(expr), Value::Number(root)) => {
+                    check_rank(*root, ranks, expr.span).map_err(|fault| {
+                        Box::new(
+                            fault.help(format!("a call's root is a position in its group, of 0..{ranks}")),
+                        )
+                    })?;
+                    globals[GLOBAL_ROOT] = *root;
+                }
+                (slot, ..) => values[slot - GLOBAL_PARAMS] = value,
+            }
+        }
+        set(&mut globals, &values);
+        Ok(globals)
     }
 
     /// A schedule may call itself, directly or not, on a smaller group only.

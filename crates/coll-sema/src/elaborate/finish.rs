@@ -4,8 +4,8 @@
 use super::Elaborator;
 use super::cutter::{Cut, Cutter};
 use crate::codes;
-use crate::module::{Instantiated, Refusal};
-use crate::resolved::{GLOBAL_PARAMS, GLOBAL_ROOT, Schedule};
+use crate::module::{Instantiated, Refusal, values};
+use crate::resolved::{GLOBAL_ROOT, Schedule};
 use coll_base::{Diagnostic, Fraction, Span};
 use coll_contract::Contract;
 use coll_ir::{Cuts, Kind, Place, Program, Transfer};
@@ -52,10 +52,9 @@ impl Elaborator<'_> {
         if !self.sink.is_empty() {
             return Err(Refusal::Errors(self.sink.into_diagnostics()));
         }
-        let params = schedule.params.iter().zip(&globals[GLOBAL_PARAMS..]);
         let program = Program {
             schedule: schedule.name.clone(),
-            params: params.map(|(param, &value)| (param.name.clone(), value)).collect(),
+            params: values(schedule, &globals),
             root: globals[GLOBAL_ROOT] as u32,
             rooted,
             contract: match only {

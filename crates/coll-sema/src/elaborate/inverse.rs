@@ -7,6 +7,7 @@
 
 use crate::builtin::Builtin;
 use crate::eval::{Values, apply};
+use crate::lists::listed;
 use crate::resolved::{Expr, ExprKind, For, Function, StepStmt, Transfer};
 use coll_base::math;
 use coll_syntax::ast::BinaryOp;
@@ -185,6 +186,13 @@ impl Search<'_> {
                 self.forms(&self.functions[*function as usize].body, Some(&given), depth + 1)
             }
             ExprKind::Builtin(builtin, given) => self.builtin(*builtin, given, arguments, depth),
+            ExprKind::OfList(function, slot, x) => match self.forms(x, arguments, depth)?[..] {
+                [Form::Constant(x)] => {
+                    let value = function.apply(listed(self.values.globals, *slot), x)?;
+                    Some(vec![Form::Constant(value)])
+                }
+                _ => None,
+            },
         }
     }
 

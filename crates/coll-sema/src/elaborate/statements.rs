@@ -4,7 +4,8 @@ use super::frame::{Frame, FrameScratch, Held};
 use super::{Elaborator, NESTING_MAX, Stop};
 use crate::codes;
 use crate::eval::Fault;
-use crate::resolved::{Expr, For, GLOBAL_PARAMS, Moves, Stmt, Tuned, Tuning};
+use crate::module::values;
+use crate::resolved::{Expr, For, Moves, Stmt, Tuned, Tuning};
 use coll_base::{Diagnostic, Span};
 use coll_ir::{IdleKind, Scratch, Stage};
 
@@ -99,8 +100,8 @@ impl<'m> Elaborator<'m> {
             return Err(Stop::DoesNotApply { span: condition.span, reason: reason.to_string() });
         };
         let full = format!("{}.{}", frame.schedule.collective_name, frame.schedule.name);
-        let params = frame.schedule.params.iter().zip(&frame.globals[GLOBAL_PARAMS..]);
-        let values = params.map(|(param, value)| format!(", {} = {value}", param.name)).collect::<String>();
+        let values = coll_base::named_values(&values(frame.schedule, &frame.globals));
+        let values = values.into_iter().map(|value| format!(", {value}")).collect::<String>();
         let message = format!("`{full}` is not for n = {}{values}: {reason}", frame.ranks());
         let diagnostic = Diagnostic::new(codes::REQUIRE_IN_CALL, running.call, message);
         let diagnostic = diagnostic.also(condition.span, "this does not hold");

@@ -4,7 +4,10 @@ use super::{Entity, Named, Resolver};
 use crate::builtin::Builtin;
 use crate::codes;
 use crate::eval::{Machine, Values};
-use crate::resolved::{Comprehension, Expr, ExprKind, Function, GLOBAL_N, GLOBAL_ROOT, Range, Type};
+use crate::lists::{LIST, ListFunction};
+use crate::resolved::{
+    Comprehension, Expr, ExprKind, Function, GLOBAL_N, GLOBAL_ROOT, Given, Range, Type, Value,
+};
 use crate::wording::counted;
 use coll_base::nearest;
 use coll_base::{Diagnostic, Span};
@@ -80,7 +83,7 @@ impl Resolver<'_> {
         let of_all = |all: &[Expr]| all.iter().map(|x| self.height(x)).max().unwrap_or(0);
         let below = match &expr.kind {
             ExprKind::Int(_) | ExprKind::Global(_) | ExprKind::Local(_) => 0,
-            ExprKind::Neg(x) | ExprKind::Not(x) => self.height(x),
+            ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::OfList(_, _, x) => self.height(x),
             ExprKind::Binary(_, both) => of_all(&**both),
             ExprKind::If(all) => of_all(&**all),
             ExprKind::Builtin(_, arguments) => of_all(arguments),
@@ -162,6 +165,11 @@ impl Resolver<'_> {
                 return (ExprKind::Global(slot), Type::Number);
             }
             Some(Entity::Local(slot, of)) => return (ExprKind::Local(slot), of),
+            Some(Entity::List(_)) => {
+                let message = format!("`{name}` is a list; a number is due");
+                let help = format!("choose from it: `nth({name}, 0)` is its first number");
+                Diagnostic::new(codes::NOT_A_LIST, span, message).help(help)
+            }
             Some(Entity::Function(_)) => {
                 let message = format!("`{name}` is a function, not a value");
                 Diagnostic::new(codes::UNKNOWN_NAME, span, message).help(format!("call it: `{name}(…)`"))
@@ -209,6 +217,15 @@ impl Resolver<'_> {
     }
 
     fn call(&mut self, name: &ast::Name, arguments: &[ast::Expr], span: Span) -> (ExprKind, Type) {
+        if let Some(function) = ListFunction::named(&name.text) {
+            return self.of_list(function, name, arguments, span);
+        }
+        if name.text == LIST {
+            let message = "a list cannot stand here";
+            let help = "it can be a parameter's default, and be given to such a parameter in a call";
+            self.error(Diagnostic::new(codes::NOT_A_LIST, span, message).help(help));
+            return unknown();
+        }
         let resolved: Vec<Expr> = arguments.iter().map(|argument| self.number(argument)).collect();
         if let Some(builtin) = Builtin::named(&name.text) {
             if !builtin.takes(resolved.len()) {
@@ -238,12 +255,55 @@ impl Resolver<'_> {
         unknown()
     }
 
+    /// A function whose first argument is a parameter that is a list.
+    fn of_list(
+        &mut self,
+        function: ListFunction,
+        name: &ast::Name,
+        arguments: &[ast::Expr],
+        span: Span,
+    ) -> (ExprKind, Type) {
+        let [list, x] = arguments else {
+            self.error(argument_count(name, span, "a list and a number".into(), arguments.len()));
+            return unknown();
+        };
+        let x = self.number(x);
+        let slot = match &list.kind {
+            ast::ExprKind::Name(name) => self.lookup(name),
+            _ => None,
+        };
+        let Some(Entity::List(slot)) = slot else {
+            let message = format!("`{}` takes a list first", name.text);
+            let help = format!("a parameter is one if its default is: `{LIST}(4)`, or `{LIST}(8, 8, 4)`");
+            self.error(Diagnostic::new(codes::NOT_A_LIST, list.span, message).expected("a list").help(help));
+            return unknown();
+        };
+        (ExprKind::OfList(function, slot, Box::new(x)), Type::Number)
+    }
+
+    /// What a call gives to a parameter: to one that is a list, a list, or one number, which goes on for ever.
+    pub(super) fn given(&mut self, expr: &ast::Expr, is_list: bool) -> Given {
+        match &expr.kind {
+            ast::ExprKind::Call(name, numbers) if is_list && name.text == LIST && !numbers.is_empty() => {
+                Given::List(numbers.iter().map(|number| self.number(number)).collect())
+            }
+            ast::ExprKind::Name(name) if is_list => match self.lookup(name) {
+                Some(Entity::List(slot)) => Given::Same(slot),
+                _ => Given::List(vec![self.number(expr)]),
+            },
+            _ if is_list => Given::List(vec![self.number(expr)]),
+            _ => Given::Number(self.number(expr)),
+        }
+    }
+
     fn unknown_function(&self, name: &ast::Name) -> Diagnostic {
         let message = format!("unknown function `{}`", name.text);
         let diagnostic = Diagnostic::new(codes::UNKNOWN_FUNCTION, name.span, message);
         let own = self.scope.iter().filter(|named| matches!(named.entity, Entity::Function(_)));
         let own = own.map(|named| named.name.as_str());
-        let known: Vec<&str> = own.chain(Builtin::ALL.iter().map(|builtin| builtin.name())).collect();
+        let of_lists = ListFunction::ALL.iter().map(|function| function.name());
+        let known = own.chain(Builtin::ALL.iter().map(|builtin| builtin.name())).chain(of_lists);
+        let known: Vec<&str> = known.collect();
         match nearest(&name.text, known.into_iter()) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
             None => diagnostic.help(format!("declare it above its use: `fn {}(x) = …`", name.text)),
@@ -263,8 +323,24 @@ pub(crate) fn file_function(
     resolver.scope.pop().expect("invariant: a function declares its name last")
 }
 
-/// The value of a parameter's default: numbers and the language's functions only.
-pub(crate) fn constant(diagnostics: &mut Vec<Diagnostic>, expr: &ast::Expr) -> Option<i64> {
+/// What a parameter has by default: a number, or a list of numbers.
+pub(crate) fn default(diagnostics: &mut Vec<Diagnostic>, expr: &ast::Expr) -> Option<Value> {
+    match &expr.kind {
+        ast::ExprKind::Call(name, numbers) if name.text == LIST => {
+            if numbers.is_empty() {
+                diagnostics.push(argument_count(name, expr.span, "at least 1 number".into(), 0));
+                return None;
+            }
+            let numbers: Vec<Option<i64>> =
+                numbers.iter().map(|number| constant(diagnostics, number)).collect();
+            numbers.into_iter().collect::<Option<Vec<i64>>>().map(Value::List)
+        }
+        _ => constant(diagnostics, expr).map(Value::Number),
+    }
+}
+
+/// The value of an expression of numbers and the language's functions only.
+fn constant(diagnostics: &mut Vec<Diagnostic>, expr: &ast::Expr) -> Option<i64> {
     let mut none = Vec::new();
     let mut resolver = Resolver::new(&mut none, diagnostics, Vec::new());
     resolver.constant = true;

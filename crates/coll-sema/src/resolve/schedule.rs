@@ -273,7 +273,8 @@ impl Body<'_, '_> {
         let schedule = callee.map(|callee| &self.callable.schedules[callee as usize]);
         let mut named = Vec::new();
         for (at, (name, value)) in call.named.iter().enumerate() {
-            let value = self.resolver.number(value);
+            let is_list = schedule.is_some_and(|schedule| takes_list(schedule, &name.text));
+            let value = self.resolver.given(value, is_list);
             if let Some((first, _)) = call.named[..at].iter().find(|(known, _)| known.text == name.text) {
                 self.resolver.error(super::declared_twice(name, first.span));
             } else if let Some(schedule) = schedule {
@@ -375,6 +376,11 @@ impl Body<'_, '_> {
         let brace = text.find('{').unwrap_or(text.len());
         Span { end: span.start + text[..brace].trim_end().len() as u32, ..span }
     }
+}
+
+/// Whether a schedule's parameter is a list.
+fn takes_list(schedule: &Schedule, name: &str) -> bool {
+    schedule.params.iter().any(|param| param.name == name && param.is_list())
 }
 
 /// The callee's global that an argument `name = value` sets.

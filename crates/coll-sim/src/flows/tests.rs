@@ -33,12 +33,15 @@ fn run(flows: &mut Flows) -> Vec<(u32, f64)> {
     while !ends.is_empty() {
         ends.sort_by(|a, b| b.at.total_cmp(&a.at).then(b.flow.cmp(&a.flow)));
         let next = ends.pop().expect("there is one");
-        if let Some(owner) = flows.end(next.flow, next.version) {
-            ended.push((owner, next.at));
-            // Those that end at the same time end together.
-            if ends.last().is_none_or(|other| other.at > next.at) {
-                flows.settle(next.at, &mut ends);
-            }
+        match flows.end(next.flow, next.version, next.at) {
+            Ending::OutOfDate => {}
+            Ending::Later(later) => ends.push(later),
+            Ending::Ended(owner) => ended.push((owner, next.at)),
+        }
+        // Those that end at the same time end together.
+        ends.sort_by(|a, b| b.at.total_cmp(&a.at).then(b.flow.cmp(&a.flow)));
+        if !flows.is_settled() && ends.last().is_none_or(|other| other.at > next.at) {
+            flows.settle(next.at, &mut ends);
         }
     }
     ended
@@ -98,11 +101,13 @@ fn a_flow_that_comes_later_slows_the_first_and_is_slowed() {
     all.settle(0.0, &mut ends);
     add(&mut all, &bandwidths, 1, &[0], 20, 5.0);
     all.settle(5.0, &mut ends);
-    // The first has 10 left at rate 1; the second ends as the first would have twice over.
-    let valid: Vec<f64> = ends.iter().skip(1).map(|end| end.at).collect();
-    assert_eq!(valid, [15.0, 25.0]);
-    assert_eq!(all.end(0, ends[0].version), None);
-    assert_eq!(all.end(0, ends[1].version), Some(0));
+    // The first has 10 left at rate 1; its end was told for 10, and is put off when that comes.
+    let told: Vec<f64> = ends.iter().map(|end| end.at).collect();
+    assert_eq!(told, [10.0, 25.0]);
+    let Ending::Later(later) = all.end(0, ends[0].version, 10.0) else { panic!("it has slowed down") };
+    assert_eq!(later.at, 15.0);
+    assert!(matches!(all.end(0, ends[0].version, 10.0), Ending::OutOfDate));
+    assert!(matches!(all.end(0, later.version, 15.0), Ending::Ended(0)));
     all.settle(15.0, &mut ends);
     assert_eq!(ends.last().map(|end| end.at), Some(20.0));
 }
@@ -144,9 +149,13 @@ fn rates_of_many_that_come_one_by_one_are_near_and_all_end() {
             all.settle(comes_at, &mut ends);
         } else {
             let next = ends.pop().expect("what has come will end");
-            if all.end(next.flow, next.version).is_some() {
-                (ended, last) = (ended + 1, next.at);
-                all.settle(next.at, &mut ends);
+            match all.end(next.flow, next.version, next.at) {
+                Ending::OutOfDate => {}
+                Ending::Later(later) => ends.push(later),
+                Ending::Ended(_) => {
+                    (ended, last) = (ended + 1, next.at);
+                    all.settle(next.at, &mut ends);
+                }
             }
         }
     }

@@ -9,10 +9,10 @@ const COSTS: Constants =
 
 /// B115: with a report of what is blocked if one did not.
 #[test]
-fn b115_every_schedule_ends_on_up_to_33_ranks() {
+fn b115_every_schedule_ends_on_up_to_33_ranks_and_on_65() {
     let mut runs = 0;
     for name in all() {
-        for ranks in 2..=33 {
+        for ranks in (2..=33).chain([65]) {
             let Some(plan) = compile(&name, ranks, &[]) else { continue };
             let options = Options { bytes: u64::from(ranks) * 960, ..Options::default() };
             let found = predict(&[&plan], &ports(ranks, COSTS), &options)

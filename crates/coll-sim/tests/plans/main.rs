@@ -2,6 +2,7 @@
 
 mod closed;
 mod ends;
+mod joined;
 mod library;
 mod network;
 mod places;

@@ -16,7 +16,7 @@ pub(super) struct Dgx {
 }
 
 /// NVIDIA DGX H100 data sheet: 18 NVLinks of the fourth generation, 900 GB/s in both directions; 8 ConnectX-7 of 400 Gb/s;
-/// PCIe 5.0 x16 (63 GB/s). HBM3 of 3.35 TB/s (H100 SXM data sheet): a reduction reads two bytes and writes one, a copy reads one
+/// PCIe 5.0 x16: 32 GT/s on 16 lanes, of 130 bits 128 data, 63 GB/s. HBM3 of 3.35 TB/s (H100 SXM data sheet): a reduction reads two bytes and writes one, a copy reads one
 /// and writes one.
 pub(super) const H100: Dgx = Dgx {
     nvlink: 450e3,
@@ -34,7 +34,8 @@ pub(super) const A100: Dgx = Dgx {
     figures: DeviceFigures { message_us: 0.5, reduce_ns: 3.0 / 2039.0, copy_ns: 2.0 / 2039.0 },
 };
 
-/// From a GPU to NVSwitch, in microseconds: half of what NCCL's tuner reckons with for a hop over NVLink, 0.6.
+/// From a GPU to NVSwitch, in microseconds: half of what NCCL's tuner reckons with for a hop over NVLink, 0.6 (`hwLat` of a
+/// ring with LL, `src/graph/tuning.cc`; 2.7 over the network).
 const NVLINK_US: f64 = 0.3;
 /// From a GPU to its NIC. With the two links below it makes the 2.7 µs of NCCL's tuner for a hop over the network.
 const PCI_US: f64 = 0.35;

@@ -18,7 +18,8 @@ pub(crate) fn pci_x16(speed: &str) -> Option<f64> {
     PCI_X16_GB_PER_S.iter().find(|(known, _)| *known == number).map(|(_, gb)| gb * 1e3)
 }
 
-/// Bytes in a microsecond of one NVLink, by a GPU's `sm`: compute capability times ten.
+/// Bytes in a microsecond of one NVLink, by a GPU's `sm`: compute capability times ten. NCCL's `SM60_NVLINK_BW` 18,
+/// `SM70_NVLINK_BW` and `SM80_NVLINK_BW` 20, `SM86_NVLINK_BW` 12, `SM90_NVLINK_BW` 20.6, `SM100_NVLINK_BW` 40.1.
 pub(crate) fn nvlink(sm: Option<u64>) -> f64 {
     let gb = match sm {
         Some(sm) if sm >= 100 => 40.1,
@@ -31,7 +32,8 @@ pub(crate) fn nvlink(sm: Option<u64>) -> f64 {
     gb * 1e3
 }
 
-/// Bytes in a microsecond of one xGMI link, by a GPU's `gcn`: 906 and 908, 910, 940 and later.
+/// Bytes in a microsecond of one xGMI link, by a GPU's `gcn`: 906 and 908, 910, 940 and later. RCCL's `VEGA_XGMI_WIDTH` 24,
+/// `MI200_XGMI_WIDTH` 36, `GFX94X_XGMI_WIDTH` and `GFX95X_XGMI_WIDTH` 48.
 pub(crate) fn xgmi(gcn: Option<u64>) -> f64 {
     let gb = match gcn {
         Some(gcn) if gcn >= 940 => 48.0,
@@ -65,7 +67,7 @@ pub(crate) const BETWEEN_CPUS_DEFAULT: f64 = 10e3;
 /// Bytes in a microsecond of a network port that does not say: 10 Gb/s, as in NCCL.
 pub(crate) const PORT_DEFAULT: f64 = 1.25e3;
 
-/// Microseconds over an NVLink or xGMI link between two GPUs.
+/// Microseconds over an NVLink or xGMI link between two GPUs: NCCL's `hwLat` of a ring with LL over NVLink.
 pub(crate) const GPU_LINK_US: f64 = 0.6;
 /// Microseconds over one of the two links by way of an NVSwitch.
 pub(crate) const NVSWITCH_LINK_US: f64 = 0.3;

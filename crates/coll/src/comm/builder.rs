@@ -2,14 +2,15 @@
 
 use crate::comm::engine::Engine;
 use crate::comm::types::Types;
-use crate::comm::variables::Variables;
+use crate::comm::variables::{Topology, Variables};
 use crate::comm::wires::{Host, Meeting, Via, Wires, WiresError};
 use crate::comm::{CommError, Communicator};
-use crate::select::Chooser;
+use crate::select::{Chooser, Ground};
 use coll_base::DType;
 use coll_cost::Tuning;
 use coll_shm::ShmTransport;
 use coll_tcp::{Rendezvous, Token};
+use coll_topo::Network;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -47,6 +48,8 @@ pub struct Builder {
     checksums: bool,
     ranks_per_host: Option<u32>,
     settings: Settings,
+    /// A network, and where ranks stand on it if not as it lists its devices.
+    topology: Option<Topology>,
     /// What is wrong with the environment.
     wrong: Option<String>,
 }
@@ -104,6 +107,7 @@ impl Default for Builder {
                 deterministic: false,
                 types: Types::default(),
             },
+            topology: None,
             wrong: None,
         }
     }
@@ -197,6 +201,15 @@ impl Builder {
         self
     }
 
+    /// Has schedules chosen by what they take on a network: rank r stands on its device r, or on the device that `order` has for
+    /// it. Candidates of up to 64 ranks are simulated there, and schedules that go node by node are told its nodes, be they of
+    /// unlike sizes. Ranks run where they were started: this says where that is. Communicators that are split off know where
+    /// their ranks stand. Equal on all ranks; [`coll_topo::load`] reads topologies.
+    pub fn topology(mut self, network: Network, order: Option<Vec<u32>>) -> Builder {
+        self.topology = Some((network, order));
+        self
+    }
+
     /// The order in which ranks' values are reduced depends on rank numbers alone, not on sizes, on how ranks reach each
     /// other, or on where they are: equal inputs give equal bits, one by one or joined, on every machine. Off by default, as
     /// one schedule has to serve all sizes then; `collc explain-choice --deterministic` shows what that costs. Equal on all
@@ -235,7 +248,9 @@ impl Builder {
     /// Takes rank, world and rendezvous from the variables that launchers set: RANK, WORLD_SIZE, MASTER_ADDR and
     /// MASTER_PORT. Of its own variables COLLC_TOKEN is the [token](Builder::token), COLLC_CHECKSUM (`1` or `0`) says what
     /// [`Builder::checksums`] says and COLLC_DETERMINISTIC what [`Builder::deterministic`] does, COLLC_ACCUMULATE and COLLC_WIRE name
-    /// the types of [`Builder::accumulate`] and [`Builder::wire`], COLLC_RECORD is the path of [`Builder::record_to`], COLLC_TUNE names a file of constants and COLLC_SCHEDULE schedules to take whatever they cost, as a [`Builder::chooser`] has them. Nothing else in
+    /// the types of [`Builder::accumulate`] and [`Builder::wire`], COLLC_RECORD is the path of [`Builder::record_to`],
+    /// COLLC_TOPOLOGY names a topology and COLLC_DEVICES the devices of ranks, `0,2,1,3`, as [`Builder::topology`] takes them,
+    /// COLLC_TUNE names a file of constants and COLLC_SCHEDULE schedules to take whatever they cost, as a [`Builder::chooser`] has them. Nothing else in
     /// this library reads the environment.
     pub fn from_env(mut self) -> Builder {
         match Variables::read(|name| std::env::var(name).ok()) {
@@ -250,6 +265,7 @@ impl Builder {
                 self.settings.types.accumulate = accumulate.or(self.settings.types.accumulate);
                 self.settings.types.wire = wire.or(self.settings.types.wire);
                 self.settings.chooser = found.chooser.map(Arc::new).unwrap_or(self.settings.chooser);
+                self.topology = found.topology.or(self.topology);
             }
             Err(what) => self.wrong = Some(what),
         }
@@ -279,6 +295,7 @@ impl Builder {
             (None, 1) => String::new(),
             (None, _) => return setup("where do the ranks meet? `rendezvous(\"host:port\")` says so"),
         };
+        let settings = settled(&self.settings, &self.topology, world)?;
         let host = match rank == 0 && world > 1 && self.hosts {
             true => Some(Host::new(Rendezvous::bind(&address, Token::from(self.token.clone()))?.into())),
             false => None,
@@ -293,9 +310,9 @@ impl Builder {
             via: self.via,
             host: host_name(&self.host, self.ranks_per_host, rank),
             checksums: self.checksums,
-            fingerprint: fingerprint(&self.settings),
+            fingerprint: fingerprint(&settings),
         };
-        open(meeting, host, None, self.settings)
+        open(meeting, host, None, settings)
     }
 
     /// Ranks of this process, each for a thread of its own, in order of rank. Rank and rendezvous need not be said.
@@ -322,6 +339,7 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
     if options.ranks_per_host == Some(0) {
         return Err(CommError::Setup { what: "0 ranks on each machine; there is at least 1".to_string() });
     }
+    let settings = settled(&options.settings, &options.topology, ranks)?;
     let token = Token::random()
         .map_err(|error| CommError::Setup { what: format!("cannot draw a token: {error}") })?;
     let host = Rendezvous::bind("127.0.0.1:0", token.clone())?;
@@ -347,9 +365,9 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
             via: options.via,
             host: host_name(&options.host, options.ranks_per_host, rank),
             checksums: options.checksums,
-            fingerprint: fingerprint(&options.settings),
+            fingerprint: fingerprint(&settings),
         };
-        let (host, settings) = (Host::clone(&host), options.settings.clone());
+        let (host, settings) = (Host::clone(&host), settings.clone());
         // Joining waits for the others, so each does it in a thread of its own.
         thread::Builder::new()
             .name(format!("coll-join-{rank}"))
@@ -367,13 +385,25 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
 
 /// What ranks compare as they meet, of what they were told.
 fn fingerprint(settings: &Settings) -> Vec<(String, String)> {
+    let ground = settings.chooser.ground();
+    let ground = ground.map_or("none".to_string(), |g| format!("{} {}", g.network().name, g.fingerprint()));
     let Types { accumulate, wire } = settings.types;
     let type_or = |dtype: Option<DType>, none: &'static str| dtype.map_or(none, DType::name).to_string();
     vec![
         ("deterministic".to_string(), settings.deterministic.to_string()),
         ("accumulated in".to_string(), type_or(accumulate, "its own type")),
         ("travel as".to_string(), type_or(wire, "what they are")),
+        ("topology".to_string(), ground),
     ]
+}
+
+/// Settings with a chooser that knows where ranks stand, if that was said.
+fn settled(settings: &Settings, topology: &Option<Topology>, world: u32) -> Result<Settings, CommError> {
+    let Some((network, order)) = topology else { return Ok(settings.clone()) };
+    let ground = Ground::new(network.clone(), world, order.clone());
+    let ground = ground.map_err(|error| CommError::Setup { what: error.to_string() })?;
+    log::info!("{world} ranks stand on {}, on devices {:?}", network.name, ground.devices());
+    Ok(Settings { chooser: Arc::new(settings.chooser.moved(ground)), ..settings.clone() })
 }
 
 /// Joins, and makes the communicator.

@@ -7,6 +7,7 @@ use crate::comm::{CommError, Communicator};
 use coll_tcp::{Rendezvous, Token};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs, UdpSocket};
+use std::sync::Arc;
 
 /// What a rank says of itself when a communicator is split.
 #[derive(Debug, Serialize, Deserialize)]
@@ -122,7 +123,11 @@ impl Engine {
             checksums,
             fingerprint: Vec::new(),
         };
-        open(meeting, host, None, Settings { name, ..self.settings.clone() }).map(Some)
+        // Who is left stands where it stood.
+        let ranks: Vec<u32> = mine.iter().map(|wish| wish.rank).collect();
+        let chooser = self.settings.chooser.among(&ranks);
+        let chooser = chooser.map_or_else(|| Arc::clone(&self.settings.chooser), Arc::new);
+        open(meeting, host, None, Settings { name, chooser, ..self.settings.clone() }).map(Some)
     }
 
     /// A rendezvous for a new communicator, where the others can reach it.

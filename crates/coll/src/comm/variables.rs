@@ -4,6 +4,7 @@ use crate::comm::types::Types;
 use crate::select::{Chooser, Forced};
 use coll_base::DType;
 use coll_cost::Tuning;
+use coll_topo::Network;
 use std::path::{Path, PathBuf};
 
 /// What was found.
@@ -19,7 +20,12 @@ pub(super) struct Variables {
     pub(super) record_to: Option<PathBuf>,
     /// What schedules are chosen by, if that is not as shipped.
     pub(super) chooser: Option<Chooser>,
+    /// What ranks stand on, and where if not as its devices are listed.
+    pub(super) topology: Option<Topology>,
 }
+
+/// A network, and the device of each rank, if that is not the one of its number.
+pub(super) type Topology = (Network, Option<Vec<u32>>);
 
 impl Variables {
     /// Reads them. What is missing or makes no sense is named.
@@ -34,6 +40,7 @@ impl Variables {
             types: types(&variable)?,
             record_to: variable("COLLC_RECORD").map(PathBuf::from),
             chooser: chooser(&variable)?,
+            topology: topology(&variable)?,
         })
     }
 }
@@ -106,6 +113,28 @@ fn chooser(variable: Lookup<'_>) -> Result<Option<Chooser>, String> {
     Ok(Some(Chooser::new(tuning).with_forced(forced)))
 }
 
+fn topology(variable: Lookup<'_>) -> Result<Option<Topology>, String> {
+    let order = match variable("COLLC_DEVICES") {
+        None => None,
+        Some(text) => {
+            let device = |word: &str| word.trim().parse::<u32>().map_err(|_| word.trim().to_string());
+            let order = text.split(',').map(device).collect::<Result<Vec<u32>, String>>();
+            Some(order.map_err(|word| {
+                format!("the environment's COLLC_DEVICES has `{word}`, which is no number of a device; write `0,2,1,3`")
+            })?)
+        }
+    };
+    match (variable("COLLC_TOPOLOGY"), order) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err("the environment has COLLC_DEVICES and no COLLC_TOPOLOGY".to_string()),
+        (Some(text), order) => {
+            let loaded = crate::load_topology(&text).map_err(|error| error.to_string());
+            let network = loaded.and_then(|loaded| loaded.network());
+            Ok(Some((network.map_err(|error| format!("the environment's COLLC_TOPOLOGY: {error}"))?, order)))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +165,8 @@ mod tests {
         assert_eq!(read("COLLC_RECORD", "/tmp/record").record_to, Some(PathBuf::from("/tmp/record")));
         assert_eq!(read("COLLC_ACCUMULATE", "f32").types.accumulate, Some(DType::F32));
         assert_eq!(read("COLLC_WIRE", "bf16").types, Types { accumulate: None, wire: Some(DType::Bf16) });
+        let (network, order) = read("COLLC_TOPOLOGY", "dgx-h100:2").topology.expect("there is one");
+        assert_eq!((network.devices.len(), order), (16, None));
         let forced = read("COLLC_SCHEDULE", "allreduce.ring").chooser.expect("it insists");
         assert_ne!(forced.fingerprint(), Chooser::new(Tuning::shipped()).fingerprint());
     }
@@ -149,6 +180,10 @@ mod tests {
         assert!(wrong(from(&[("RANK", "-1"), ("WORLD_SIZE", "4")])).contains("`-1`"));
         assert!(wrong(also("COLLC_DETERMINISTIC", "perhaps")).contains("`perhaps`"));
         assert!(wrong(also("COLLC_CHECKSUM", "2")).contains("`2`"));
+        assert!(wrong(also("COLLC_TOPOLOGY", "dgx-h10:2")).contains("did you mean `dgx-h100:…`"));
+        assert!(wrong(also("COLLC_TOPOLOGY", "/nowhere/lab.toml")).contains("/nowhere/lab.toml"));
+        assert!(wrong(also("COLLC_DEVICES", "0,1")).contains("no COLLC_TOPOLOGY"));
+        assert!(wrong(also("COLLC_DEVICES", "0,x")).contains("`x`"));
         assert!(wrong(also("COLLC_SCHEDULE", "allreduce.rings")).contains("rings"));
         assert!(wrong(also("COLLC_ACCUMULATE", "f64")).contains("`f64`: nothing can be accumulated"));
         assert!(wrong(also("COLLC_WIRE", "i32")).contains("`i32`: nothing can travel"));

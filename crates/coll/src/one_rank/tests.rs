@@ -102,6 +102,42 @@ fn the_reference_decides_as_the_count_itself_would() {
     assert_eq!(differ, [""; 0]);
 }
 
+/// All slices together are the whole: byte for byte but for the proof, and in what a simulated run takes.
+#[test]
+fn slices_of_all_ranks_are_the_whole() {
+    let options = Options::default();
+    let ranks = 24;
+    let mut sliced = 0;
+    each(|name, source, schedule| {
+        let root = if source.schedules()[schedule].rooted { 5 } else { 0 };
+        let instance = Instance { ranks, root, params: Vec::new() };
+        let Outcome::Right(proved) = prove(source, schedule, &instance, &options) else { return };
+        let Some(slices) = compile_slices(source, schedule, &instance, &options) else {
+            assert!(LONG.contains(&name), "{name} has no slices");
+            return;
+        };
+        sliced += 1;
+        for (rank, slice) in (0..).zip(&slices) {
+            let whole = proved.plan.slice(rank).unwrap();
+            assert!(matches!(slice.proof, Some(Proof::Reference(_))), "{name}, rank {rank}");
+            let same_proof = Plan { proof: whole.proof.clone(), ..slice.clone() };
+            assert_eq!(coll_plan::to_bytes(&same_proof), coll_plan::to_bytes(&whole), "{name}, rank {rank}");
+        }
+        let network = coll_topo::load("net", "torus:4x6").network().expect("a torus");
+        let run = |plans: &[&Plan]| {
+            let given = coll_sim::Options { bytes: 24 << 10, ..coll_sim::Options::default() };
+            coll_sim::predict(plans, &network, &given).expect("it ends").time_us
+        };
+        let slices: Vec<&Plan> = slices.iter().rev().collect();
+        assert_eq!(run(&slices).to_bits(), run(&[&proved.plan]).to_bits(), "{name}");
+    });
+    assert!(sliced > 35, "{sliced}");
+    // Few ranks are compiled whole.
+    let source = Source::builtin("allreduce", "ring").unwrap();
+    let few = Instance { ranks: REFERENCE_RANKS_MAX, root: 0, params: Vec::new() };
+    assert!(compile_slices(&source, 0, &few, &options).is_none());
+}
+
 /// By hand: `cargo test -p coll --release --lib one_rank -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures time"]

@@ -70,9 +70,7 @@ impl std::fmt::Display for Candidate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.operation, self.schedule)?;
         if !self.params.is_empty() {
-            let params: Vec<String> =
-                self.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            write!(f, "({})", params.join(", "))?;
+            write!(f, "({})", coll_base::named_options(&self.params).join(", "))?;
         }
         Ok(())
     }
@@ -144,5 +142,5 @@ pub(super) fn settings(declared: &[(String, i64)], ranks: u32, layout: Layout) -
     settings
 }
 
-/// The parameter that says how many ranks a node has.
-const LOCAL: &str = "local";
+/// The parameter that says how many ranks each node has.
+pub(super) const LOCAL: &str = "local";

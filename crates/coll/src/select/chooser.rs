@@ -4,6 +4,7 @@ use super::answers::Answers;
 use super::candidates::Candidate;
 use super::family::Family;
 use super::forced::Forced;
+use super::ground::Ground;
 use super::question::Question;
 use super::table::{AS_GOOD, Looks, Table};
 use coll_base::DType;
@@ -17,10 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Chooser {
     tuning: Tuning,
     forced: Forced,
+    ground: Option<Arc<Ground>>,
     looks: Looks,
     /// What came with the constants.
     answers: Option<Arc<Answers>>,
-    families: Mutex<BTreeMap<FamilyKey, Arc<Family>>>,
+    families: Mutex<BTreeMap<(FamilyKey, bool), Arc<Family>>>,
     tables: Mutex<BTreeMap<TableKey, Arc<Table>>>,
 }
 
@@ -131,6 +133,7 @@ impl Chooser {
             answers: answers.map(Arc::new),
             tuning,
             forced: Forced::default(),
+            ground: None,
             looks: Looks::AsNeeded,
             families: Mutex::default(),
             tables: Mutex::default(),
@@ -148,14 +151,43 @@ impl Chooser {
         Chooser { forced, tables: Mutex::default(), families: Mutex::default(), ..self }
     }
 
+    /// Weighs candidates for as many ranks as stand on this ground by simulated runs there, and for any others by constants. Where
+    /// bits must not change ([`Question::deterministic`]), places do not count.
+    pub fn on(self, ground: Arc<Ground>) -> Chooser {
+        Chooser { ground: Some(ground), tables: Mutex::default(), families: Mutex::default(), ..self }
+    }
+
+    /// What candidates are simulated on, if they are.
+    pub fn ground(&self) -> Option<&Arc<Ground>> {
+        self.ground.as_ref()
+    }
+
+    /// A chooser for some of the ranks alone, which are numbered anew as they are given; none if it would choose as this one.
+    pub fn among(&self, ranks: &[u32]) -> Option<Chooser> {
+        Some(self.moved(self.ground.as_ref()?.among(ranks)?))
+    }
+
+    /// The same chooser on another ground.
+    pub(crate) fn moved(&self, ground: Ground) -> Chooser {
+        let chooser = Chooser::new(self.tuning.clone()).with_forced(self.forced.clone());
+        Chooser { looks: self.looks, ..chooser.on(Arc::new(ground)) }
+    }
+
+    /// The ground that a question is about.
+    fn ground_of(&self, question: &Question) -> Option<&Arc<Ground>> {
+        let is_about = |ground: &&Arc<Ground>| !question.deterministic && ground.ranks() == question.ranks;
+        self.ground.as_ref().filter(is_about)
+    }
+
     /// The constants.
     pub fn tuning(&self) -> &Tuning {
         &self.tuning
     }
 
-    /// A number that tells choosers apart that may choose differently: of constants and forced schedules.
+    /// A number that tells choosers apart that may choose differently: of constants, forced schedules and ground.
     pub fn fingerprint(&self) -> u64 {
-        let forced = format!("{:?}", self.forced);
+        let ground = self.ground.as_ref().map_or(String::new(), |ground| ground.fingerprint());
+        let forced = format!("{:?}{ground}", self.forced);
         forced.bytes().fold(self.tuning.fingerprint(), |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })
@@ -178,10 +210,14 @@ impl Chooser {
         let at = table.index(question.bytes);
         if log::log_enabled!(log::Level::Debug) {
             let Question { operation, bytes, ranks, transport, .. } = question;
+            let place = match self.ground_of(question) {
+                Some(ground) => format!("of {}", ground.network().name),
+                None => format!("over {transport}"),
+            };
             let (candidate, us) = (&table.family.members[at].candidate, table.predict_us(at, *bytes));
             let us = us.unwrap_or_default();
             log::debug!(
-                "{operation} of {bytes} B on {ranks} ranks over {transport}: {candidate}, predicted to take {us:.1} µs"
+                "{operation} of {bytes} B on {ranks} ranks {place}: {candidate}, predicted to take {us:.1} µs"
             );
         }
         let made = table.family.proved(at).ok().and_then(|proved| {
@@ -193,9 +229,9 @@ impl Chooser {
 
     /// The answers for calls that differ from this one in size alone: what a communicator keeps for each kind of call.
     pub fn table(&self, question: &Question) -> Result<Arc<Table>, ChooseError> {
-        let question = &question.clone().in_order();
+        let question = &self.placed(question);
         let key = (
-            family_key(question),
+            self.family_key(question),
             question.layout,
             (question.dtype, question.wire),
             [
@@ -218,7 +254,7 @@ impl Chooser {
 
     /// Every candidate with its standing, what is taken first, then by time. All of them are compiled and proved.
     pub fn explain(&self, question: &Question) -> Result<Vec<Considered>, ChooseError> {
-        let question = &question.clone().in_order();
+        let question = &self.placed(question);
         let table = self.table(question)?;
         let taken = table.index(question.bytes);
         let taken_us = table.predict_us(taken, question.bytes).unwrap_or(0.0);
@@ -290,13 +326,35 @@ impl Chooser {
         })
     }
 
+    /// The question that is answered: with the ground's nodes for where ranks are.
+    fn placed(&self, question: &Question) -> Question {
+        let mut question = question.clone().in_order();
+        if let Some(ground) = self.ground_of(&question) {
+            question.layout = ground.layout();
+        }
+        question
+    }
+
+    /// What a family depends on. Roots are alike, but for what is promised of order, and for where they stand.
+    fn family_key(&self, question: &Question) -> FamilyKey {
+        let alike = question.commutative && self.ground_of(question).is_none();
+        let root = if alike { 0 } else { question.root };
+        // What is taken where bits must not change depends on the number of ranks alone, and so do the candidates.
+        let layout = if question.deterministic { Layout::one_host(question.ranks) } else { question.layout };
+        (question.operation, question.ranks, root, layout)
+    }
+
     fn family(&self, question: &Question) -> Arc<Family> {
-        let key = family_key(question);
-        if let Some(family) = lock(&self.families).get(&key) {
+        let key = self.family_key(question);
+        let on_ground = self.ground_of(question).is_some();
+        if let Some(family) = lock(&self.families).get(&(key, on_ground)) {
             return family.clone();
         }
         let (operation, ranks, root, layout) = key;
         let mut family = Family::new(operation, ranks, root, layout);
+        if let Some(ground) = self.ground_of(question) {
+            family.stand_on(Arc::clone(ground));
+        }
         // A value of a parameter that is not among those that are tried.
         if let Some(forced) = self.forced.of(operation)
             && !family.members.iter().any(|member| member.candidate == *forced)
@@ -304,17 +362,9 @@ impl Chooser {
             family.add(forced.clone());
         }
         let family = Arc::new(family);
-        lock(&self.families).insert(key, family.clone());
+        lock(&self.families).insert((key, on_ground), family.clone());
         family
     }
-}
-
-/// What a family depends on. Roots are alike, but for what is promised of order.
-fn family_key(question: &Question) -> FamilyKey {
-    let root = if question.commutative { 0 } else { question.root };
-    // What is taken where bits must not change depends on the number of ranks alone, and so do the candidates.
-    let layout = if question.deterministic { Layout::one_host(question.ranks) } else { question.layout };
-    (question.operation, question.ranks, root, layout)
 }
 
 /// Bars all but the schedule that the user insists on; with the values of its parameters, if some are named.

@@ -2,6 +2,7 @@
 
 use super::candidates::{Candidate, candidates};
 use super::facts::{self, Fact};
+use super::ground::Ground;
 use crate::one_rank::{RankOutcome, compile_rank};
 use crate::{Draft, Options, Outcome, Source};
 use coll_check::program::Properties;
@@ -22,6 +23,8 @@ pub(crate) struct Family {
     pub(crate) ranks: u32,
     root: u32,
     layout: Layout,
+    /// What members are simulated on, if they are.
+    pub(crate) ground: Option<Arc<Ground>>,
 }
 
 /// A candidate and what is known of it.
@@ -59,12 +62,26 @@ impl Family {
             Member { candidate, fact, runs: OnceLock::new() }
         };
         let members = candidates(operation, ranks, layout).into_iter().map(member).collect();
-        Family { operation, members, ranks, root, layout }
+        Family { operation, members, ranks, root, layout, ground: None }
     }
 
     /// Whose candidates they are.
     pub(crate) fn operation(&self) -> &'static str {
         self.operation
+    }
+
+    /// Has members weighed by runs on a network, and gives those that go node by node the nodes that it has.
+    pub(crate) fn stand_on(&mut self, ground: Arc<Ground>) {
+        for member in &mut self.members {
+            let before = member.candidate.clone();
+            ground.shape(&mut member.candidate);
+            if member.candidate != before {
+                member.fact = None;
+            }
+        }
+        if self.ranks <= WHOLE_RANKS_MAX {
+            self.ground = Some(ground);
+        }
     }
 
     /// Takes one more candidate in.
@@ -121,6 +138,7 @@ impl Family {
             Some(Fact::Runs(totals)) => Some(totals.bound_us(self.ranks, constants, layout, work)),
             None => Some(0.0),
         }
+        .map(|us| if self.ground.is_some() { 0.0 } else { us })
     }
 
     /// What a member is predicted to take, in microseconds, if it can run.
@@ -143,12 +161,24 @@ impl Family {
         work: Work,
         limit_us: f64,
     ) -> Option<f64> {
+        if let Some(ground) = &self.ground {
+            return self.run_us(member, ground, work).filter(|&us| us <= limit_us);
+        }
         match self.cost(member)? {
             Cost::Whole(outline) => outline.predict_within_us(constants, layout, work, limit_us),
             Cost::Slices(slices) => {
                 Some(slices.predict_us(constants, layout, work)).filter(|&us| us <= limit_us)
             }
         }
+    }
+
+    /// What a simulated run takes.
+    fn run_us(&self, member: usize, ground: &Ground, work: Work) -> Option<f64> {
+        let runs = self.runs(member).ok()?;
+        if let Some(draft) = &*runs.draft.lock().unwrap_or_else(PoisonError::into_inner) {
+            return ground.run_us(draft.plan(), work);
+        }
+        ground.run_us(self.proved(member).ok()?.plan.as_ref()?, work)
     }
 
     fn cost(&self, member: usize) -> Option<&Cost> {

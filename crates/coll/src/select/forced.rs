@@ -105,8 +105,16 @@ fn candidate(text: &str) -> Result<Candidate, ForcedError> {
     let mut candidate = Candidate { operation, schedule: entry.schedule, params: Vec::new() };
     let source = candidate.source();
     let known = &source.schedules()[candidate.index(&source)].params;
+    let lists = &source.schedules()[candidate.index(&source)].lists;
     for param in params.split(',').map(str::trim).filter(|param| !param.is_empty()) {
-        let (name, value) = param.split_once('=').ok_or_else(form)?;
+        let Some((name, value)) = param.split_once('=') else {
+            // One more number of a list: `local=8,8,4`.
+            let (name, _) =
+                candidate.params.last().filter(|(name, _)| lists.contains(name)).ok_or_else(form)?;
+            let more = (name.clone(), param.parse().map_err(|_| form())?);
+            candidate.params.push(more);
+            continue;
+        };
         let (name, value) = (name.trim(), value.trim().parse().map_err(|_| form())?);
         if !known.iter().any(|(known, _)| known == name) {
             let known: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
@@ -132,6 +140,8 @@ mod tests {
         assert_eq!(forced.of("allreduce").unwrap().to_string(), "allreduce.ring");
         assert_eq!(forced.of("broadcast").unwrap().to_string(), "broadcast.chain(c=64)");
         assert_eq!(forced.of("scan"), None);
+        let uneven: Forced = "allreduce.two_level(local=8, 8,4)".parse().unwrap();
+        assert_eq!(uneven.of("allreduce").unwrap().to_string(), "allreduce.two_level(local=8,8,4)");
         assert_eq!("".parse::<Forced>().unwrap(), Forced::default());
     }
 
@@ -145,6 +155,7 @@ mod tests {
             ("broadcast.chain(c)", "write `allreduce.ring`"),
             ("broadcast.chain(c=2", "write `allreduce.ring`"),
             ("broadcast.chain(c=x)", "write `allreduce.ring`"),
+            ("broadcast.chain(c=2,3)", "write `allreduce.ring`"),
             ("allreduce.ring,all_reduce.two_shot", "two schedules"),
         ];
         for (text, expected) in cases {

@@ -125,7 +125,7 @@ impl Table {
     /// An answer that is shipped, if it may be taken, and is proved.
     fn known(&self, answer: Option<u32>) -> Option<u32> {
         let insisted = self.excluded.iter().any(Option::is_some);
-        let open = self.looks == Looks::AsNeeded && !insisted;
+        let open = self.looks == Looks::AsNeeded && !insisted && self.family.ground.is_none();
         let at = answer.filter(|&at| open && (at as usize) < self.family.members.len())?;
         (self.family.proved(at as usize).is_ok() && self.bar(at as usize).is_none()).then_some(at)
     }

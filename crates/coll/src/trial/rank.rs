@@ -30,6 +30,8 @@ pub struct Settings {
     pub via: Via,
     /// If given, only each so many ranks, one after the other, share memory, as if they had machines of their own.
     pub ranks_per_host: Option<u32>,
+    /// If given, the machine of each rank: only ranks of one share memory.
+    pub machines: Vec<u32>,
     /// Payloads carry checksums over TCP.
     pub checksums: bool,
     /// What the plan is shown as: see [`crate::proof_hash`].
@@ -214,7 +216,10 @@ fn meeting(settings: &Settings, plan: &Plan, fingerprint: Vec<(String, String)>)
         job: String::new(),
         time_limit: duration(settings.time_limit_s),
         via: settings.via,
-        host: host_name("", settings.ranks_per_host, settings.rank),
+        host: match settings.machines.get(settings.rank as usize) {
+            Some(machine) => format!("#{machine}"),
+            None => host_name("", settings.ranks_per_host, settings.rank),
+        },
         checksums: settings.checksums,
         fingerprint,
     }
@@ -277,7 +282,7 @@ fn duration(seconds: f64) -> Duration {
 
 /// `k = 2, local = 4`
 fn parameters(plan: &Plan) -> String {
-    let pairs: Vec<String> = plan.params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let pairs = coll_base::named_values(&plan.params);
     if pairs.is_empty() { "none".into() } else { pairs.join(", ") }
 }
 

@@ -42,6 +42,9 @@ pub(crate) struct Ground {
     /// Messages are passed on byte by byte where the plan allows it, not stored whole first
     #[arg(long)]
     pub(crate) stream: bool,
+    /// Work out all rates whenever a message comes or goes, also where more than 256 share links; slow for large jobs
+    #[arg(long)]
+    pub(crate) exact: bool,
     #[command(flatten)]
     pub(crate) passes: Passes,
 }
@@ -84,6 +87,9 @@ pub(crate) struct CompareArgs {
     /// Sizes: each twice the one before, `1KiB..64MiB`, or a list
     #[arg(long, value_name = "SIZES", default_value = "1KiB..64MiB", allow_hyphen_values = true)]
     pub(crate) sizes: Sizes,
+    /// Set a parameter of those schedules that have it; one that is a list, such as the sizes of nodes, to `local=8,8,4`
+    #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = super::definition, allow_hyphen_values = true)]
+    pub(crate) define: Vec<(String, super::Numbers)>,
     /// Write a plot of the times
     #[arg(short, long, value_name = "OUT.svg")]
     pub(crate) output: Option<PathBuf>,

@@ -73,6 +73,9 @@ pub(crate) struct TopoProbeArgs {
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) transport: TransportKind,
+    /// Only each so many ranks, one after the other, share memory, as if each had a machine of its own with them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) ranks_per_host: Option<u32>,
     /// Size of the messages that bandwidth is measured with
     #[arg(long, value_name = "SIZE", default_value = "4MiB", allow_hyphen_values = true)]
     pub(crate) bytes: Bytes,

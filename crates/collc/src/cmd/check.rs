@@ -54,11 +54,11 @@ fn sweep_all(args: &CheckArgs, source: &Source) -> Result<Vec<sweep::Sweep>, Fai
         // With several schedules in a file, a parameter need only be one of theirs.
         let known = |name: &str| info.params.iter().any(|(known, _)| known == name);
         let define = match args.choice.schedule {
-            Some(_) => args.choice.define.clone(),
-            None => args.choice.define.iter().filter(|(name, _)| known(name)).cloned().collect(),
+            Some(_) => args.choice.defined(),
+            None => args.choice.defined().into_iter().filter(|(name, _)| known(name)).collect(),
         };
         if args.choice.schedule.is_some() || source.schedules().len() == 1 {
-            target::check_parameters(info, &args.choice.define)?;
+            target::check_parameters(info, &args.choice.defined())?;
         }
         if !info.broken {
             sweeps.push(sweep::sweep(source, schedule, &ranks, args.root, &define, &options)?);

@@ -1,10 +1,11 @@
 //! `collc compare`: schedules side by side on one topology, over a range of sizes, as a table and a plot.
 
-use crate::args::{Choice, CompareArgs, Format};
+use crate::args::{Choice, CompareArgs, Format, Numbers};
 use crate::cmd::place::{self, Wish};
 use crate::cmd::sim::failure;
 use crate::cmd::sim::ground::Place;
-use crate::cmd::sim::planned::Planned;
+use crate::cmd::sim::planned::{self, Planned};
+use crate::cmd::target;
 use crate::failure::Failure;
 use crate::output;
 use coll::Bytes;
@@ -57,7 +58,7 @@ struct Crossover {
 /// Compares all targets.
 pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let place = Place::new(&args.ground)?;
-    let choice = Choice { schedule: None, define: Vec::new() };
+    let mut unused: Vec<&str> = args.define.iter().map(|(name, _)| name.as_str()).collect();
     let mut found: Vec<Comparison> = Vec::new();
     let mut names: Vec<String> = Vec::new();
     let mut ranks = place.ranks;
@@ -66,6 +67,9 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         let own = word.map(|word| Wish::read(&place.network, word)).transpose()?;
         let wish = own.as_ref().or(place.wish.as_ref());
         let shape = (wish == Some(&Wish::Best)).then_some(&place.network);
+        let define = defined(target, &args.define)?;
+        unused.retain(|unused| !define.iter().any(|(name, _)| name == unused));
+        let choice = Choice { schedule: None, define };
         let planned = Planned::new(target, &args.ground, &choice, (ranks, place.default_ranks()), shape)?;
         // What is compared runs on as many ranks.
         ranks = Some(planned.ranks());
@@ -74,6 +78,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
             element: planned.element(args.ground.dtype),
             slots: args.ground.slots,
             stream: args.ground.stream,
+            exact: args.ground.exact,
             ..Options::default()
         };
         // Placed where it is at its best with the largest size, as links are busiest then.
@@ -87,6 +92,10 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         names.push(if names.contains(&name) { format!("{name} ({target})") } else { name });
         found.push(comparison);
     }
+    if let Some(name) = unused.first() {
+        return Err(Failure::unusable(format!("none of these schedules has a parameter `{name}`"))
+            .help("`collc list` shows the library's parameters"));
+    }
     let document = document(&place.network, ranks.unwrap_or(0), &names, &found);
     if let Some(path) = &args.output {
         output::write_file(path, picture(&document).as_bytes())?;
@@ -99,6 +108,21 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What `-D` sets of a schedule: the parameters that it has. A plan has none to be set.
+fn defined(target: &str, define: &[(String, Numbers)]) -> Result<Vec<(String, Numbers)>, Failure> {
+    let is_plan = || -> Result<bool, Failure> {
+        Ok(coll::is_plan(&coll::read_bytes(Path::new(target), planned::PLAN_SIZE_MAX_BYTES)?))
+    };
+    if define.is_empty() || target::names_a_file(target) && is_plan()? {
+        return Ok(Vec::new());
+    }
+    let source = target::open(target)?;
+    let has = |name: &str| {
+        source.schedules().iter().any(|schedule| schedule.params.iter().any(|(known, _)| known == name))
+    };
+    Ok(define.iter().filter(|(name, _)| has(name)).cloned().collect())
 }
 
 /// `allreduce.ring@best`: what is compared, and where its ranks are to stand. A file's name may hold an `@`.

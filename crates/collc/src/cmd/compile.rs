@@ -1,6 +1,7 @@
 //! `collc compile`: a schedule to a proved plan, or, without `--ranks`, to a bundle.
 
 pub(crate) mod fit;
+pub(crate) mod shape;
 
 use crate::args::{CompileArgs, Emit, Passes};
 use crate::cmd::check::{report, sweep::sweep};
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     target::refuse_if_broken(&source)?;
     target::show(&source, &source.diagnostics);
     let schedule = target::the_one(&source, args.choice.schedule.as_deref())?;
-    target::check_parameters(&source.schedules()[schedule], &args.choice.define)?;
+    target::check_parameters(&source.schedules()[schedule], &args.choice.defined())?;
     let fitting = Fitting::new(args)?;
     let options = options_beside(&args.passes, if fitting.is_some() { &fit::PASSES } else { &[] })?;
     let Some(ranks) = ranks(args, fitting.as_ref())? else {
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::unusable(format!("root {root} is no rank among {ranks}"))
             .help(format!("roots are 0..={}", ranks - 1)));
     }
-    let mut instance = Instance { ranks, root, params: args.choice.define.clone() };
+    let mut instance = Instance { ranks, root, params: args.choice.defined() };
     let shaped = fitting.as_ref().and_then(|fitting| fitting.shape(&source, schedule, &mut instance));
     let fitting = fitting.map(|fitting| (fitting, shaped));
     match (args.emit, args.rank) {
@@ -111,7 +112,7 @@ pub(crate) fn options(passes: &Passes) -> Result<Options, Failure> {
 }
 
 /// The same where there are other passes beside the compiler's.
-fn options_beside(passes: &Passes, others: &[&str]) -> Result<Options, Failure> {
+pub(crate) fn options_beside(passes: &Passes, others: &[&str]) -> Result<Options, Failure> {
     let own = || coll_compile::PASSES.iter().map(|pass| pass.name);
     let known = || own().chain(others.iter().copied());
     for name in &passes.skip {
@@ -262,7 +263,7 @@ fn bundle(
     options: &Options,
 ) -> Result<ExitCode, Failure> {
     let ranks = RankCounts::range(*BUNDLE_RANKS.start(), *BUNDLE_RANKS.end());
-    let sweeps = [sweep(source, schedule, &ranks, None, &args.choice.define, options)?];
+    let sweeps = [sweep(source, schedule, &ranks, None, &args.choice.defined(), options)?];
     // The file's own have been shown.
     target::show(source, &report::diagnostics(source, &sweeps)[source.diagnostics.len()..]);
     let text = report::text(source, &sweeps, &[]);
@@ -270,7 +271,7 @@ fn bundle(
         output::print(&text)?;
         return Ok(ExitCode::FAILURE);
     }
-    let bundle = Bundle::new(source, schedule, args.choice.define.clone(), sweeps[0].proved());
+    let bundle = Bundle::new(source, schedule, args.choice.defined(), sweeps[0].proved());
     let path = args.output.clone().unwrap_or_else(|| default_output(args, source, "bundle"));
     write_file(&path, bundle.to_json().as_bytes())?;
     output::print(&format!("{text}wrote {}\n", path.display()))?;

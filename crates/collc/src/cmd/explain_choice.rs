@@ -1,7 +1,7 @@
 //! `collc explain-choice allreduce 1MiB --ranks 8`: every schedule that could serve, what it is predicted to take, and
 //! why it is taken or passed over.
 
-mod topology;
+pub(crate) mod topology;
 
 use super::choice;
 use crate::args::{ExplainChoiceArgs, Format};
@@ -63,18 +63,18 @@ struct Range {
 
 /// Prints the candidates for one call.
 pub(crate) fn run(args: &ExplainChoiceArgs) -> Result<ExitCode, Failure> {
-    let mut question = question(args)?;
+    let question = question(args)?;
     let network = args.topology.as_deref().map(super::sim::ground::network).transpose()?;
-    if let Some(network) = &network {
-        question.layout = topology::layout(network, question.ranks)?;
-    }
     let (tuning, file) = choice::tuning(args.constants.as_deref())?;
     let constants = match (file, tuning.of(question.transport).and_then(|known| known.fit.as_ref())) {
         (Some(file), Some(fit)) => format!("measured, {file}, off by a factor of {:.2}", fit.error_factor),
         (Some(file), None) => format!("shipped ({file} has none for {})", question.transport),
         (None, _) => "shipped; `collc tune` measures this machine's".to_string(),
     };
-    let chooser = Chooser::new(tuning).with_forced(choice::forced()?);
+    let mut chooser = Chooser::new(tuning).with_forced(choice::forced()?);
+    if let Some(network) = &network {
+        chooser = topology::chooser(chooser, network, question.ranks)?;
+    }
     let failure = |error: coll::select::ChooseError| Failure::unusable(error.to_string());
     let considered = chooser.explain(&question).map_err(failure)?;
     let sizes = match args.sizes {

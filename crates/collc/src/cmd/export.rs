@@ -130,7 +130,7 @@ fn plan(args: &ExportArgs) -> Result<Plan, Failure> {
     target::restrict(&mut source, args.choice.schedule.as_deref());
     target::refuse_if_broken(&source)?;
     let schedule = target::the_one(&source, args.choice.schedule.as_deref())?;
-    target::check_parameters(&source.schedules()[schedule], &args.choice.define)?;
+    target::check_parameters(&source.schedules()[schedule], &args.choice.defined())?;
     let ranks = args.ranks.as_ref().and_then(|ranks| ranks.single()).ok_or_else(|| {
         Failure::unusable("an export is for one rank count").help("say it with `--ranks N`")
     })?;
@@ -138,7 +138,7 @@ fn plan(args: &ExportArgs) -> Result<Plan, Failure> {
     if root >= ranks {
         return Err(Failure::unusable(format!("root {root} is no rank among {ranks}")));
     }
-    let instance = Instance { ranks, root, params: args.choice.define.clone() };
+    let instance = Instance { ranks, root, params: args.choice.defined() };
     Ok(compile::proved(&source, schedule, &instance, &compile::options(&args.passes)?)?.plan)
 }
 

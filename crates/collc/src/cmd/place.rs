@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::output;
 use coll_plan::Plan;
-use coll_sim::{Options, Placed};
+use coll_sim::{ByTime, Options, Placed};
 use coll_topo::Network;
 
 /// What `--place` asks for.
@@ -101,14 +101,20 @@ pub(crate) fn stand(
 
 /// How a placement was found, and what it is worth.
 pub(crate) fn told(placed: &Placed) -> String {
-    let Placed { method, before, after, listed_us, found_us, taken, .. } = placed;
+    let Placed { method, before, after, listed_us, found_us, taken, by_time, .. } = placed;
+    let method = match by_time {
+        ByTime::All(orders) => format!("exact by time, {orders} orders were run"),
+        ByTime::Exchanges { tried, kept } => {
+            format!("{method} by links, then {kept} of {tried} exchanges by time")
+        }
+    };
     match taken {
         true => format!(
             "{method}: the busiest link needs {:.2} µs, not {:.2}, and a run {found_us:.2}, not {listed_us:.2}",
             after.bottleneck_us, before.bottleneck_us
         ),
         false => {
-            format!("as listed: {method} found no order in which a run takes less than {listed_us:.2} µs")
+            format!("as listed: {method}, found no order in which a run takes less than {listed_us:.2} µs")
         }
     }
 }

@@ -7,6 +7,7 @@
 mod counts;
 pub(crate) mod devices;
 mod foreign;
+mod ground;
 mod join;
 mod launch;
 mod operator;

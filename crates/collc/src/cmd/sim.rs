@@ -46,6 +46,7 @@ fn flow(args: &SimArgs) -> Result<ExitCode, Failure> {
         element: planned.element(args.ground.dtype),
         slots: args.ground.slots,
         stream: args.ground.stream,
+        exact: args.ground.exact,
         ..Options::default()
     };
     let stand = place::stand(place.wish.as_ref(), &planned.plans, &place.network, &options)?;

@@ -88,7 +88,9 @@ pub(crate) fn the_one(source: &Source, name: Option<&str>) -> Result<usize, Fail
 pub(crate) fn check_parameters(schedule: &ScheduleInfo, define: &[(String, i64)]) -> Result<(), Failure> {
     for (at, (name, _)) in define.iter().enumerate() {
         if !schedule.params.iter().any(|(known, _)| known == name) {
-            let known = schedule.params.iter().map(|(known, value)| format!("`{known} = {value}`"));
+            let listed = |known: &String| if schedule.lists.contains(known) { ", …" } else { "" };
+            let known = schedule.params.iter();
+            let known = known.map(|(known, value)| format!("`{known} = {value}{}`", listed(known)));
             let known = known.collect::<Vec<_>>().join(", ");
             let failure =
                 Failure::unusable(format!("schedule `{}` has no parameter `{name}`", schedule.name));
@@ -98,8 +100,9 @@ pub(crate) fn check_parameters(schedule: &ScheduleInfo, define: &[(String, i64)]
                 format!("it has {known}")
             }));
         }
-        if define[..at].iter().any(|(earlier, _)| earlier == name) {
-            return Err(Failure::unusable(format!("parameter `{name}` is set twice")));
+        if !schedule.lists.contains(name) && define[..at].iter().any(|(earlier, _)| earlier == name) {
+            return Err(Failure::unusable(format!("parameter `{name}` is set twice"))
+                .help("it is one number, and not a list of several"));
         }
     }
     Ok(())

@@ -14,7 +14,6 @@ use crate::failure::Failure;
 use crate::output;
 use crate::render;
 use coll_topo::{Loaded, Topology};
-use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) use probe::rank as probe_rank;
@@ -32,13 +31,7 @@ pub(crate) fn run(args: &TopoArgs) -> Result<ExitCode, Failure> {
 
 /// Reads a topology, whatever is wrong with it.
 pub(crate) fn load(text: &str) -> Result<Loaded, Failure> {
-    let path = Path::new(text);
-    // What looks like a path is one; a generator's misspelt name gets a better message than a file that is not there.
-    let is_path = path.exists() || text.contains(['/', '\\']) || path.extension().is_some();
-    if coll_topo::is_generator(text) && !path.exists() || !is_path {
-        return Ok(coll_topo::load(text, text));
-    }
-    Ok(coll_topo::load(text, &coll::read_text(path)?))
+    Ok(coll::load_topology(text)?)
 }
 
 /// Reads a topology that must be right. Warnings and errors are told on standard error.

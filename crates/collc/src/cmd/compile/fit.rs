@@ -3,6 +3,7 @@
 //!
 //! What they do changes where and how finely things are sent, and nothing of what is proved: the plan is proved as ever.
 
+use super::shape;
 use crate::args::{CompileArgs, Emit, Passes};
 use crate::cmd::place::{self, Wish};
 use crate::cmd::sim;
@@ -17,9 +18,6 @@ use coll_topo::Network;
 
 /// The passes, for `--skip`.
 pub(crate) const PASSES: [&str; 3] = ["shape", "place", "pipeline"];
-
-/// The parameter that says how many ranks a node has, as the library has it.
-const LOCAL: &str = "local";
 
 /// What a plan is weighed at if nothing is said.
 const BYTES: u64 = 1 << 20;
@@ -59,12 +57,22 @@ pub(crate) struct Subject<'a> {
 impl Fitting {
     /// What the options ask for; nothing without a topology.
     pub(crate) fn new(args: &CompileArgs) -> Result<Option<Fitting>, Failure> {
-        let skips =
-            |name: &&&'static str| args.passes.no_opt || args.passes.skip.iter().any(|skip| skip == **name);
-        let skip: Vec<&'static str> = PASSES.iter().filter(skips).copied().collect();
         let Some(topology) = &args.fit.topology else { return Ok(None) };
+        let bytes = args.fit.bytes.map_or(BYTES, |bytes| bytes.0);
+        Fitting::of(topology, args.fit.place.as_deref(), bytes, &args.passes).map(Some)
+    }
+
+    /// Fits plans to a topology, weighed at so many bytes.
+    pub(crate) fn of(
+        topology: &str,
+        place: Option<&str>,
+        bytes: u64,
+        passes: &Passes,
+    ) -> Result<Fitting, Failure> {
+        let skips = |name: &&&'static str| passes.no_opt || passes.skip.iter().any(|skip| skip == **name);
+        let skip: Vec<&'static str> = PASSES.iter().filter(skips).copied().collect();
         let network = sim::ground::network(topology)?;
-        let wish = match (&args.fit.place, skip.contains(&"place")) {
+        let wish = match (place, skip.contains(&"place")) {
             (None, true) => Wish::Listed,
             (None, false) => Wish::Best,
             (Some(text), false) => Wish::read(&network, text)?,
@@ -73,8 +81,17 @@ impl Fitting {
                     .help("leave one of them out; `--place none` takes the topology's order"));
             }
         };
-        let bytes = args.fit.bytes.map_or(BYTES, |bytes| bytes.0);
-        Ok(Some(Fitting { network, wish, bytes, skip }))
+        Ok(Fitting { network, wish, bytes, skip })
+    }
+
+    /// The topology.
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Where ranks are to stand.
+    pub(crate) fn wish(&self) -> &Wish {
+        &self.wish
     }
 
     /// One rank for each device.
@@ -86,7 +103,7 @@ impl Fitting {
     pub(crate) fn shape(&self, source: &Source, schedule: usize, instance: &mut Instance) -> Option<String> {
         match self.skip.contains(&"shape") {
             true => None,
-            false => shape(&self.network, source, schedule, instance),
+            false => shape::shape(&self.network, source, schedule, instance),
         }
     }
 
@@ -201,65 +218,4 @@ fn ways(passes: &Passes, options: &Options, now: (u32, u32)) -> Vec<(u32, u32)> 
     let slices: &[u32] = if sliced { &[now.1] } else { &SLICES };
     let all = lanes.iter().flat_map(|&lanes| slices.iter().map(move |&slices| (lanes, slices)));
     all.filter(|&way| way != now).collect()
-}
-
-/// Sets a schedule's parameter `local`, if it declares one and nobody set it, and says so: the ranks in a node, with ranks on
-/// devices as listed. Nodes of which the last is smaller keep their size where the schedule takes it; of others the largest number
-/// is taken that divides all, so that no group of ranks lies on two nodes.
-pub(crate) fn shape(
-    network: &Network,
-    source: &Source,
-    schedule: usize,
-    instance: &mut Instance,
-) -> Option<String> {
-    let is_local = |(name, _): &(String, i64)| name == LOCAL;
-    let declares = source.schedules()[schedule].params.iter().any(is_local);
-    if !declares || instance.params.iter().any(is_local) || instance.ranks as usize > network.devices.len() {
-        return None;
-    }
-    let sizes = nodes(network, instance.ranks);
-    let (last, full) = (*sizes.last()?, sizes[0]);
-    let mut set = |local: usize| {
-        instance.params.retain(|param| !is_local(param));
-        instance.params.push((LOCAL.into(), local as i64));
-        source.module.instantiate(schedule, instance).is_ok()
-    };
-    let all_but_last = sizes[..sizes.len() - 1].iter().all(|&size| size == full) && last < full;
-    if all_but_last && set(full) {
-        return Some(format!(
-            "shape: {LOCAL} = {full}, the ranks in each node but the last, which has {last}"
-        ));
-    }
-    let local = sizes.iter().copied().reduce(common_divisor)?;
-    instance.params.retain(|param| !is_local(param));
-    instance.params.push((LOCAL.into(), local as i64));
-    let mut kinds = sizes;
-    kinds.sort_unstable();
-    kinds.dedup();
-    Some(match kinds[..] {
-        [_] => format!("shape: {LOCAL} = {local}, the ranks in each node"),
-        _ => {
-            let kinds: Vec<String> = kinds.iter().map(usize::to_string).collect();
-            format!(
-                "shape: {LOCAL} = {local}; nodes have {} ranks, and {LOCAL} is one number that divides all of them",
-                kinds.join(" or ")
-            )
-        }
-    })
-}
-
-/// How many ranks are in each group, so that no group lies on two nodes, with ranks on devices as listed.
-pub(crate) fn group(network: &Network, ranks: u32) -> usize {
-    nodes(network, ranks).into_iter().reduce(common_divisor).unwrap_or(1)
-}
-
-/// How many ranks each node has, in the order of nodes. There is a device for each rank.
-fn nodes(network: &Network, ranks: u32) -> Vec<usize> {
-    let listed: Vec<u32> = (0..ranks).collect();
-    coll_topo::place::nodes(network, &listed).iter().map(Vec::len).collect()
-}
-
-/// Euclid's.
-fn common_divisor(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { common_divisor(b, a % b) }
 }

@@ -1,37 +1,52 @@
 //! Candidates on a topology: each is simulated with its ranks placed at its best, and the fastest comes first.
 
 use super::{Row, row};
-use crate::cmd::compile::fit;
 use crate::cmd::place;
 use crate::cmd::sim;
 use crate::failure::Failure;
 use coll::Outcome;
-use coll::select::{Considered, Question, Standing};
-use coll_cost::Layout;
+use coll::select::{Candidate, Chooser, Considered, Ground, Question, Standing};
 use coll_sim::{Options, Prediction, Simulator};
 use coll_topo::Network;
+use std::sync::Arc;
 
 /// Beyond, compiling, placing and simulating every candidate takes longer than anybody waits.
 const RANKS_MAX: u32 = 64;
 
-/// The ranks in a node decide what a candidate's `local` is.
-pub(super) fn layout(network: &Network, ranks: u32) -> Result<Layout, Failure> {
+/// A chooser whose candidates fit the topology's nodes, with ranks on its devices as listed.
+pub(crate) fn chooser(chooser: Chooser, network: &Network, ranks: u32) -> Result<Chooser, Failure> {
     if ranks > RANKS_MAX {
         return Err(Failure::unusable(format!(
             "candidates are simulated for at most {RANKS_MAX} ranks, not {ranks}"
         ))
-        .help("name a few schedules to `collc compare`, or leave `--topology` out"));
+        .help("name a schedule, or a few to `collc compare`, or leave `--topology` out"));
     }
-    let devices = network.devices.len();
-    if ranks as usize > devices {
-        return Err(Failure::unusable(format!(
-            "`{}` gives {devices} devices to {ranks} ranks",
-            network.name
-        ))
-        .help(format!("take at most {devices} ranks")));
+    let ground = Ground::new(network.clone(), ranks, None);
+    let ground = ground.map_err(|error| Failure::unusable(error.to_string()))?;
+    Ok(chooser.on(Arc::new(ground)))
+}
+
+/// The schedule that is fastest on a topology with its ranks placed at its best; or what COLLC_SCHEDULE has.
+pub(crate) fn best(given: Chooser, question: &Question, network: &Network) -> Result<Candidate, Failure> {
+    let failure = |error: coll::select::ChooseError| Failure::unusable(error.to_string());
+    if question.deterministic {
+        return Ok(given.choose(question).map_err(failure)?.candidate);
     }
-    let ranks_per_host = u32::try_from(fit::group(network, ranks)).unwrap_or(u32::MAX);
-    Ok(Layout { ranks_per_host, cores: ranks_per_host })
+    let considered = chooser(given, network, question.ranks)?.explain(question).map_err(failure)?;
+    let mut best: Option<(f64, &Candidate)> = None;
+    for Considered { candidate, standing, .. } in &considered {
+        if matches!(standing, Standing::Barred(_)) {
+            continue;
+        }
+        if let Ok(prediction) = simulated(candidate, question, network)?
+            && best.is_none_or(|(us, _)| prediction.time_us < us)
+        {
+            best = Some((prediction.time_us, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate.clone()).ok_or_else(|| {
+        Failure::unusable(format!("no schedule of {} runs on `{}`", question.operation, network.name))
+    })
 }
 
 /// The candidates again, with what they take on the network, the fastest first and those that cannot serve last.
@@ -45,7 +60,7 @@ pub(super) fn weigh(
     for candidate in considered {
         match &candidate.standing {
             Standing::Barred(_) => barred.push(row(candidate)),
-            _ => match simulated(candidate, question, network)? {
+            _ => match simulated(&candidate.candidate, question, network)? {
                 Ok(prediction) => timed.push((prediction, candidate)),
                 Err(why) => barred.push(Row { why, predicted_us: None, ..row(candidate) }),
             },
@@ -67,11 +82,11 @@ pub(super) fn weigh(
 
 /// What a run of the candidate takes, or why there is none.
 fn simulated(
-    candidate: &Considered,
+    candidate: &Candidate,
     question: &Question,
     network: &Network,
 ) -> Result<Result<Prediction, String>, Failure> {
-    let mut plan = match candidate.candidate.prove(question.ranks, question.root) {
+    let mut plan = match candidate.prove(question.ranks, question.root) {
         Outcome::Right(proved) => proved.plan,
         Outcome::DoesNotApply { reason, .. } => return Ok(Err(reason)),
         Outcome::Wrong(_) => return Ok(Err("is not proved".into())),

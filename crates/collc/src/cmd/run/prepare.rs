@@ -1,8 +1,10 @@
 //! What is to be run: from the arguments to a proved plan, an operator and counts.
 
-use super::counts;
 use super::operator::{no_operator, operator, refuse_order};
+use super::{counts, ground};
 use crate::args::{Passes, RunArgs, TransportKind};
+use crate::cmd::compile::fit::{self, Fitting, Subject};
+use crate::cmd::explain_choice::topology;
 use crate::cmd::place::shown;
 use crate::cmd::{choice, compile, target};
 use crate::failure::Failure;
@@ -45,6 +47,8 @@ struct Found {
     equal_blocks_only: bool,
     operators: Vec<UserOperator>,
     remark: Option<String>,
+    /// The machine of each rank, if a topology says it.
+    machines: Vec<u32>,
 }
 
 /// The variable that has failures rehearsed.
@@ -79,6 +83,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         token: String::new(),
         via: args.transport.via(),
         ranks_per_host: ranks_per_host(args)?,
+        machines: found.machines.clone(),
         checksums: crate::environment::checksums()?,
         plan_hash: coll::proof_hash(&found.plan),
         elements,
@@ -161,8 +166,12 @@ fn native() -> Result<bool, Failure> {
 }
 
 fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
+    let fitting = ground::fitting(args)?;
+    // One rank for each device, unless a plan says how many it is for.
+    let fitted = |ranks: Option<u32>| ranks.or(fitting.as_ref().map(Fitting::default_ranks));
     if !target::names_a_file(&args.target) {
-        return from_library(args, needed(ranks)?);
+        let ranks = fitted(ranks);
+        return from_library(args, needed(ranks)?, fitting.as_ref());
     }
     refuse_constants(args)?;
     let path = Path::new(&args.target);
@@ -171,45 +180,56 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
         let examined = crate::cmd::foreign::of_bytes(&args.target, bytes, args.root)?;
         let examined = examined.expect("invariant: it is of such a form");
         let plan = super::foreign::plan(args, examined, ranks)?;
-        return Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark: None });
+        return Ok(Found {
+            plan,
+            equal_blocks_only: false,
+            operators: Vec::new(),
+            remark: None,
+            machines: Vec::new(),
+        });
     }
     if coll::is_plan(&bytes) {
-        return from_plan(args, &bytes, ranks);
+        return from_plan(args, &bytes, ranks, fitting.as_ref());
     }
     if let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| Bundle::is_bundle(text)) {
         let unusable = |error| Failure::unusable(format!("`{}`: {error}", args.target));
         let bundle = Bundle::from_json(text).map_err(unusable)?;
         let mut params = bundle.params.clone();
-        for (name, value) in &args.choice.define {
-            params.retain(|(known, _)| known != name);
-            params.push((name.clone(), *value));
-        }
+        params.retain(|(known, _)| !args.choice.define.iter().any(|(name, _)| name == known));
+        params.extend(args.choice.defined());
         let mut source = bundle.source();
         target::restrict(&mut source, Some(&bundle.schedule));
-        return from_source(args, &source, Some(&bundle.schedule), params, needed(ranks)?);
+        let ranks = needed(fitted(ranks))?;
+        return from_source(args, &source, (Some(&bundle.schedule), params), ranks, fitting.as_ref());
     }
     let mut source = Source::read(path)?;
     target::restrict(&mut source, args.choice.schedule.as_deref());
-    from_source(args, &source, args.choice.schedule.as_deref(), args.choice.define.clone(), needed(ranks)?)
+    let named = (args.choice.schedule.as_deref(), args.choice.defined());
+    from_source(args, &source, named, needed(fitted(ranks))?, fitting.as_ref())
 }
 
 fn needed(ranks: Option<u32>) -> Result<u32, Failure> {
     ranks.ok_or_else(|| Failure::unusable("how many ranks?").help("`--ranks 4` starts four on this machine"))
 }
 
-fn from_library(args: &RunArgs, ranks: u32) -> Result<Found, Failure> {
+fn from_library(args: &RunArgs, ranks: u32, fitting: Option<&Fitting>) -> Result<Found, Failure> {
     let name = match counts::operation(&args.target) {
         None => args.target.clone(),
-        Some((operation, _)) => return from_choice(args, operation, ranks),
+        Some((operation, _)) => return from_choice(args, operation, ranks, fitting),
     };
     refuse_constants(args)?;
     let source = target::open(&name)?;
     let schedule = name.split_once('.').map(|(_, schedule)| schedule);
-    from_source(args, &source, schedule, args.choice.define.clone(), ranks)
+    from_source(args, &source, (schedule, args.choice.defined()), ranks, fitting)
 }
 
 /// An operation by its name alone: the schedule is chosen by its predicted time.
-fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Found, Failure> {
+fn from_choice(
+    args: &RunArgs,
+    operation: &'static str,
+    ranks: u32,
+    fitting: Option<&Fitting>,
+) -> Result<Found, Failure> {
     let chooser = choice::chooser(args.constants.as_deref())?;
     // Ranks that are started one by one may be on unlike machines, and have to choose alike.
     let cores = if args.ranks.is_some() { choice::cores() } else { ranks };
@@ -234,14 +254,19 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
         layout,
         ..Question::new(operation, ranks, bytes)
     };
-    let chosen = chooser.choose(&question).map_err(|error| Failure::unusable(error.to_string()))?.candidate;
+    let chosen = match fitting {
+        Some(fitting) => topology::best(chooser, &question, fitting.network())?,
+        None => chooser.choose(&question).map_err(|error| Failure::unusable(error.to_string()))?.candidate,
+    };
     let mut params = chosen.params.clone();
     params.retain(|(name, _)| !args.choice.define.iter().any(|(defined, _)| defined == name));
-    params.extend(args.choice.define.iter().cloned());
-    let found = from_source(args, &chosen.source(), Some(chosen.schedule), params, ranks)?;
+    params.extend(args.choice.defined());
+    let found = from_source(args, &chosen.source(), (Some(chosen.schedule), params), ranks, fitting)?;
+    let on = args.topology.as_ref().map_or(String::new(), |topology| format!(" --topology {topology}"));
     let remark = format!(
-        "{operation}: taking the library's {chosen}; `collc explain-choice {operation} {bytes} --ranks {ranks}` says why"
+        "{operation}: taking the library's {chosen}; `collc explain-choice {operation} {bytes} --ranks {ranks}{on}` says why"
     );
+    let remark = found.remark.iter().fold(remark, |said, more| said + "\n" + more);
     Ok(Found { remark: Some(remark), ..found })
 }
 
@@ -257,17 +282,27 @@ fn refuse_constants(args: &RunArgs) -> Result<(), Failure> {
 fn from_source(
     args: &RunArgs,
     source: &Source,
-    schedule: Option<&str>,
-    params: Vec<(String, i64)>,
+    (schedule, params): (Option<&str>, Vec<(String, i64)>),
     ranks: u32,
+    fitting: Option<&Fitting>,
 ) -> Result<Found, Failure> {
     target::refuse_if_broken(source)?;
     target::show(source, &source.diagnostics);
     let schedule = target::the_one(source, schedule)?;
     target::check_parameters(&source.schedules()[schedule], &params)?;
     let root = root(args, ranks)?;
-    let instance = Instance { ranks, root, params };
-    let proved = compile::proved(source, schedule, &instance, &compile::options(&passes(args)?)?)?;
+    let mut instance = Instance { ranks, root, params };
+    let mut lines: Vec<String> = Vec::new();
+    let options =
+        compile::options_beside(&passes(args)?, if fitting.is_some() { &fit::PASSES } else { &[] })?;
+    lines.extend(fitting.and_then(|fitting| fitting.shape(source, schedule, &mut instance)));
+    let mut proved = compile::proved(source, schedule, &instance, &options)?;
+    if let Some(fitting) = fitting {
+        let subject = Subject { source, schedule, instance: &instance };
+        let fitted = fitting.fit(&subject, proved, &options, &args.passes)?;
+        lines.extend(fitted.lines);
+        proved = fitted.proved;
+    }
     let Properties { same_tree_at_every_place, same_reduction_tree, .. } = proved.properties;
     if choice::deterministic(args.deterministic)? && !(same_tree_at_every_place && same_reduction_tree) {
         let message = format!("{} reduces in an order that depends on an element's place", proved.plan.name);
@@ -276,7 +311,10 @@ fn from_source(
     }
     let operators = source.module.operators().to_vec();
     let equal_blocks_only = proved.properties.equal_blocks_only.is_some();
-    Ok(Found { plan: proved.plan, equal_blocks_only, operators, remark: None })
+    let machines = fitting.map_or(Vec::new(), |fitting| ground::machines(fitting.network(), &proved.plan));
+    lines.extend(fitting.map(|fitting| ground::told(fitting.network(), &proved.plan, &machines)));
+    let remark = (!lines.is_empty()).then(|| lines.join("\n"));
+    Ok(Found { plan: proved.plan, equal_blocks_only, operators, remark, machines })
 }
 
 /// The options on passes; of the library's schedules what the environment says of types, too.
@@ -319,7 +357,12 @@ fn root(args: &RunArgs, ranks: u32) -> Result<u32, Failure> {
     }
 }
 
-fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, Failure> {
+fn from_plan(
+    args: &RunArgs,
+    bytes: &[u8],
+    ranks: Option<u32>,
+    fitting: Option<&Fitting>,
+) -> Result<Found, Failure> {
     if choice::deterministic(args.deterministic)? {
         return Err(Failure::unusable(
             "a plan does not say whether its reductions depend on an element's place",
@@ -356,15 +399,27 @@ fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, 
     }
     refuse_passes(args)?;
     // A plan does not say it; its messages would be found to differ in length.
-    let remark = plan.placement.as_ref().map(placed);
-    Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark })
+    let Some(fitting) = fitting else {
+        let remark = plan.placement.as_ref().map(placed);
+        return Ok(Found {
+            plan,
+            equal_blocks_only: false,
+            operators: Vec::new(),
+            remark,
+            machines: Vec::new(),
+        });
+    };
+    let plan = ground::placed(args, fitting, plan)?;
+    let machines = ground::machines(fitting.network(), &plan);
+    let remark = Some(ground::told(fitting.network(), &plan, &machines));
+    Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark, machines })
 }
 
-/// Ranks that are started here run wherever the system puts them.
+/// Ranks that are started here run wherever the system puts them, where no topology says more.
 fn placed(placement: &Placement) -> String {
     format!(
         "the plan is placed on `{}`: rank r belongs on device r of the order {}; whoever starts ranks puts them there, and on \
-         this machine the system does as it likes",
+         this machine the system does as it likes; `--topology` has them stand in its machines",
         placement.topology,
         shown(&placement.order)
     )

@@ -1,7 +1,7 @@
 //! The plan that is simulated: read, or compiled for the ranks that are asked for.
 
 use crate::args::{Choice, Ground};
-use crate::cmd::compile::fit;
+use crate::cmd::compile::shape;
 use crate::cmd::{compile, target};
 use crate::failure::Failure;
 use crate::{output, render};
@@ -13,7 +13,7 @@ use coll_topo::Network;
 use std::path::Path;
 
 /// The largest plan file that is read.
-const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;
+pub(crate) const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;
 
 /// Up to so many ranks a schedule is instantiated once more, to tell the variables of its steps.
 const DESCRIBED_RANKS_MAX: u32 = 256;
@@ -48,7 +48,7 @@ impl Planned {
                 let bundle = Bundle::from_json(text).map_err(unusable)?;
                 let mut params = bundle.params.clone();
                 params.retain(|(name, _)| !choice.define.iter().any(|(defined, _)| defined == name));
-                params.extend(choice.define.iter().cloned());
+                params.extend(choice.defined());
                 let source = bundle.source();
                 let named = Some(bundle.schedule.as_str());
                 return compiled(&source, named, params, ground, (ranks.unwrap_or(default), shape));
@@ -59,7 +59,7 @@ impl Planned {
             true => choice.schedule.as_deref(),
             false => target.split_once('.').map(|(_, schedule)| schedule),
         };
-        compiled(&source, named, choice.define.clone(), ground, (ranks.unwrap_or(default), shape))
+        compiled(&source, named, choice.defined(), ground, (ranks.unwrap_or(default), shape))
     }
 
     /// The schedule's full name.
@@ -113,7 +113,7 @@ fn compiled(
     }
     let mut instance = Instance { ranks, root, params };
     if let Some(network) = shape {
-        fit::shape(network, source, schedule, &mut instance);
+        shape::shape(network, source, schedule, &mut instance);
     }
     let options = compile::options(&ground.passes)?;
     let outcome = coll::prove(source, schedule, &instance, &options);

@@ -1,11 +1,13 @@
 //! `collc topo probe`: what messages between the ranks of a job take, as a topology.
 //!
-//! Each pair of ranks is measured alone, so links are those between two ranks, and what several share is not seen. Ranks are
-//! started here, or one by one as those of `collc run` are; either way they speak through a communicator.
+//! Each pair of ranks is measured alone (`measure`), then several at once (`together`), so that what they share is seen; `shape`
+//! makes a topology of both. Ranks are started here, or one by one as those of `collc run` are; either way they speak through a communicator.
 
 mod gpus;
 mod measure;
 mod report;
+mod shape;
+mod together;
 
 use crate::args::{TopoProbeArgs, TransportKind};
 use crate::failure::Failure;
@@ -37,6 +39,8 @@ struct Settings {
     time_limit_s: f64,
     /// Somebody else listens at the rendezvous.
     is_hosted: bool,
+    /// Only each so many ranks share memory, as if on machines of their own.
+    ranks_per_host: Option<u32>,
 }
 
 /// What a rank says.
@@ -134,6 +138,7 @@ fn common(args: &TopoProbeArgs) -> Settings {
         bytes: args.bytes.0,
         time_limit_s: args.timeout,
         is_hosted: true,
+        ranks_per_host: args.ranks_per_host,
     }
 }
 
@@ -192,10 +197,13 @@ fn job(settings: &Settings) -> Result<Option<Measured>, Failure> {
         .token(settings.token.clone())
         .time_limit(Duration::from_secs_f64(settings.time_limit_s))
         .via(via);
+    if let Some(ranks) = settings.ranks_per_host {
+        builder = builder.ranks_per_host(ranks);
+    }
     if settings.is_hosted {
         builder = builder.rendezvous_is_hosted();
     }
     let failed = |error: coll::CommError| Failure::wrong(format!("rank {rank}: {error}"));
     let mut comm = builder.build().map_err(failed)?;
-    measure::measure(&mut comm, settings.bytes as usize).map_err(failed)
+    measure::measure(&mut comm, settings.bytes as usize, settings.ranks_per_host).map_err(failed)
 }

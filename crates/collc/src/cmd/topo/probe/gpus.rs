@@ -1,6 +1,6 @@
 //! `--gpus`: this machine's CUDA devices as a topology: each device, and each pair with the way between them.
 
-use super::report::{rounded, rounded_rate};
+use super::shape::{rounded, rounded_rate};
 use crate::failure::Failure;
 use crate::output;
 use coll::Bytes;

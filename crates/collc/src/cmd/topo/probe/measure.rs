@@ -5,6 +5,7 @@
 //! rest of the latency is the link's. Bandwidth is that of the fastest of some round trips of one long message, less the
 //! latency.
 
+use super::together::{self, Together};
 use coll::{CommError, Communicator};
 use coll_base::{DType, RedOp};
 use coll_kernel::Reducer;
@@ -38,10 +39,14 @@ pub(super) struct Pair {
 /// What was measured of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
-    /// Each rank's host.
-    pub(super) hosts: Vec<String>,
+    /// The machines, as a topology names them, in the order of their first ranks.
+    pub(super) names: Vec<String>,
+    /// Each rank's machine.
+    pub(super) machines: Vec<usize>,
     /// Pairs `(0, 1)`, `(0, 2)`, …, `(1, 2)`, ….
     pub(super) pairs: Vec<Pair>,
+    /// What pairs that send at once get.
+    pub(super) together: Vec<Together>,
     /// Of rank 0.
     pub(super) copy_ns: f64,
     /// Of rank 0: sums of `f32`.
@@ -49,8 +54,13 @@ pub(super) struct Measured {
 }
 
 /// Measures every pair; rank 0 has the answer.
-pub(super) fn measure(comm: &mut Communicator, bytes: usize) -> Result<Option<Measured>, CommError> {
+pub(super) fn measure(
+    comm: &mut Communicator,
+    bytes: usize,
+    ranks_per_host: Option<u32>,
+) -> Result<Option<Measured>, CommError> {
     let (rank, world) = (comm.rank(), comm.world());
+    let (names, machines) = machines(comm, ranks_per_host)?;
     let mut mine = Vec::new();
     for a in 0..world {
         for b in a + 1..world {
@@ -64,14 +74,11 @@ pub(super) fn measure(comm: &mut Communicator, bytes: usize) -> Result<Option<Me
             mine.extend([kept.latency_us, kept.message_us, kept.byte_ns]);
         }
     }
+    let together = together::measure(comm, &machines, bytes)?;
     comm.barrier()?;
     let (copy_ns, reduce_ns) = if rank == 0 { work() } else { (0.0, 0.0) };
     let mut all = vec![0.0; mine.len() * world as usize];
     comm.all_gather(&mine, &mut all)?;
-    let mut name = host().into_bytes();
-    name.resize(NAME_BYTES, 0);
-    let mut names = vec![0u8; NAME_BYTES * world as usize];
-    comm.all_gather(&name, &mut names)?;
     if rank != 0 {
         return Ok(None);
     }
@@ -84,12 +91,39 @@ pub(super) fn measure(comm: &mut Communicator, bytes: usize) -> Result<Option<Me
             number += 1;
         }
     }
-    let text = |bytes: &[u8]| {
+    Ok(Some(Measured { names, machines, pairs, together, copy_ns, reduce_ns }))
+}
+
+/// The machines' names, and each rank's machine. Ranks that are to be as on several machines have their hosts numbered.
+fn machines(
+    comm: &mut Communicator,
+    ranks_per_host: Option<u32>,
+) -> Result<(Vec<String>, Vec<usize>), CommError> {
+    let mut name = host();
+    if let Some(ranks) = ranks_per_host {
+        name += &format!("-{}", comm.rank() / ranks.max(1));
+    }
+    let mut name = name.into_bytes();
+    name.resize(NAME_BYTES, 0);
+    let mut all = vec![0u8; NAME_BYTES * comm.world() as usize];
+    comm.all_gather(&name, &mut all)?;
+    let mut names: Vec<String> = Vec::new();
+    let mut machines = Vec::new();
+    for bytes in all.chunks(NAME_BYTES) {
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        String::from_utf8_lossy(&bytes[..end]).into_owned()
-    };
-    let hosts = names.chunks(NAME_BYTES).map(text).collect();
-    Ok(Some(Measured { hosts, pairs, copy_ns, reduce_ns }))
+        let name = machine_name(&String::from_utf8_lossy(&bytes[..end]));
+        let known = names.iter().position(|known| *known == name);
+        machines.push(known.unwrap_or(names.len()));
+        if known.is_none() {
+            names.push(name);
+        }
+    }
+    Ok((names, machines))
+}
+
+/// A host's name as a machine's.
+fn machine_name(host: &str) -> String {
+    host.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect()
 }
 
 fn measure_pair(comm: &mut Communicator, is_first: bool, peer: u32, bytes: usize) -> Result<Pair, CommError> {
@@ -130,7 +164,7 @@ fn measure_pair(comm: &mut Communicator, is_first: bool, peer: u32, bytes: usize
 }
 
 /// Microseconds of a round trip, in the mean of some.
-fn trips(
+pub(super) fn trips(
     comm: &mut Communicator,
     is_first: bool,
     peer: u32,
