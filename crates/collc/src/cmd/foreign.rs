@@ -5,7 +5,6 @@ use crate::cmd::target;
 use crate::failure::Failure;
 use crate::{output, render};
 use coll::foreign::{Examined, ForeignSchedule, Form, examine};
-use coll_base::DType;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -55,28 +54,6 @@ pub(crate) fn right(name: &str, examined: Examined) -> Result<ForeignSchedule, F
 /// What was found, on standard error.
 pub(crate) fn show(examined: &Examined) {
     output::complain_raw(&render::render(&examined.map, &examined.diagnostics, output::colours()));
-}
-
-/// What is to be known of a schedule that will run: what its own runtime would say to the call, and what was put in.
-pub(crate) fn remarks(
-    name: &str,
-    schedule: &ForeignSchedule,
-    (bytes, dtype): (u64, DType),
-    in_place: bool,
-) -> Vec<String> {
-    let size_bytes = dtype.size_bytes();
-    let mut remarks: Vec<String> = schedule
-        .limits
-        .exclude(bytes / size_bytes, size_bytes, in_place)
-        .into_iter()
-        .map(|reason| {
-            format!(
-                "`{name}` is not for this call: {reason}; its own runtime would pass it over, here it runs"
-            )
-        })
-        .collect();
-    remarks.extend(copies(schedule));
-    remarks
 }
 
 /// The copies that were put in.
@@ -162,6 +139,7 @@ pub(crate) fn summary(schedule: &ForeignSchedule) -> String {
     if let Some(copies) = copies(schedule) {
         text += &format!("  {copies}\n");
     }
+    text += &format!("  the file is for {}; a plan serves all\n", schedule.limits.words());
     if schedule.equal_chunks_only {
         text += &format!("  chunks change places: counts have to divide by {}\n", schedule.limits.chunks);
     }

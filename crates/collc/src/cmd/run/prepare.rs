@@ -38,9 +38,27 @@ pub(crate) struct Prepared {
     pub(crate) remark: Option<String>,
 }
 
+/// The size of a run of which none is given, in bytes.
+pub(super) const BYTES: u64 = 1 << 20;
+
+/// The call that a run makes over and over.
+#[derive(Clone, Copy)]
+pub(super) struct Call {
+    pub(super) bytes: u64,
+    pub(super) in_place: bool,
+}
+
+impl Call {
+    /// As the arguments have it.
+    fn asked(args: &RunArgs) -> Call {
+        Call { bytes: args.bytes.map_or(BYTES, |bytes| bytes.0), in_place: args.in_place }
+    }
+}
+
 /// What the target turned out to be.
 struct Found {
     plan: Plan,
+    call: Call,
     /// Only blocks of equal length are served, as far as that is known.
     equal_blocks_only: bool,
     operators: Vec<UserOperator>,
@@ -89,7 +107,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         reduces: found.plan.reduces,
         warmup: args.warmup,
         iters: args.iters,
-        in_place: args.in_place,
+        in_place: found.call.in_place,
         seed: args.seed,
         time_limit_s: args.timeout,
         judging_s: judging_s(&found.plan, &counts),
@@ -124,7 +142,7 @@ fn ranks_per_host(args: &RunArgs) -> Result<Option<u32>, Failure> {
 fn elements_and_counts(args: &RunArgs, found: &Found) -> Result<(u64, Vec<u64>), Failure> {
     let contract = &found.plan.contract;
     let Some(rows) = counts::given(args)? else {
-        let elements = if contract.buffers.is_empty() { 0 } else { args.bytes.0 / args.dtype.size_bytes() };
+        let elements = if contract.buffers.is_empty() { 0 } else { found.call.bytes / args.dtype.size_bytes() };
         refuse_unknown_counts(&found.plan, elements)?;
         let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
         return Ok((elements, counts));
@@ -162,6 +180,7 @@ fn native() -> Result<bool, Failure> {
 
 fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
     if !target::names_a_file(&args.target) {
+        refuse_limits(args)?;
         return from_library(args, needed(ranks)?);
     }
     refuse_constants(args)?;
@@ -170,9 +189,10 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
     if coll::foreign::Form::of(&bytes).is_some() {
         let examined = crate::cmd::foreign::of_bytes(&args.target, bytes, args.root)?;
         let examined = examined.expect("invariant: it is of such a form");
-        let plan = super::foreign::plan(args, examined, ranks)?;
-        return Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark: None });
+        let (plan, call) = super::foreign::plan(args, examined, ranks)?;
+        return Ok(Found { plan, call, equal_blocks_only: false, operators: Vec::new(), remark: None });
     }
+    refuse_limits(args)?;
     if coll::is_plan(&bytes) {
         return from_plan(args, &bytes, ranks);
     }
@@ -219,7 +239,7 @@ fn from_choice(args: &RunArgs, operation: &'static str, ranks: u32) -> Result<Fo
     };
     let rows = counts::given(args)?;
     let bytes = match &rows {
-        None => args.bytes.0,
+        None => Call::asked(args).bytes,
         Some(rows) => rows.elements().unwrap_or(u64::MAX).saturating_mul(args.dtype.size_bytes()),
     };
     let passes = passes(args)?;
@@ -254,6 +274,15 @@ fn refuse_constants(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
+/// Files of other tools have limits, and nothing else has.
+fn refuse_limits(args: &RunArgs) -> Result<(), Failure> {
+    match args.ignore_limits {
+        false => Ok(()),
+        true => Err(Failure::unusable(format!("`--ignore-limits` is for files of other tools, and `{}` is none", args.target))
+            .help("leave it out: schedules and plans have no limits of sizes")),
+    }
+}
+
 fn from_source(
     args: &RunArgs,
     source: &Source,
@@ -276,7 +305,8 @@ fn from_source(
     }
     let operators = source.module.operators().to_vec();
     let equal_blocks_only = proved.properties.equal_blocks_only.is_some();
-    Ok(Found { plan: proved.plan, equal_blocks_only, operators, remark: None })
+    let call = Call::asked(args);
+    Ok(Found { plan: proved.plan, call, equal_blocks_only, operators, remark: None })
 }
 
 /// The options on passes; of the library's schedules what the environment says of types, too.
@@ -357,7 +387,8 @@ fn from_plan(args: &RunArgs, bytes: &[u8], ranks: Option<u32>) -> Result<Found, 
     refuse_passes(args)?;
     // A plan does not say it; its messages would be found to differ in length.
     let remark = plan.placement.as_ref().map(placed);
-    Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark })
+    let call = Call::asked(args);
+    Ok(Found { plan, call, equal_blocks_only: false, operators: Vec::new(), remark })
 }
 
 /// Ranks that are started here run wherever the system puts them.
