@@ -229,8 +229,8 @@ fn library_schedules_round_trip_through_mscclpp_json() {
                         refused.push(format!("{what}: {:?}", told.found));
                     }
                 }
-                Ok(text) => {
-                    comes_back(&what, &plan, Form::MscclppJson, &text);
+                Ok(file) => {
+                    comes_back(&what, &plan, Form::MscclppJson, &file.text);
                     written += 1;
                 }
             }

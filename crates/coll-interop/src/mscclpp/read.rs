@@ -197,6 +197,20 @@ impl<'r, 'j, 't> ThreadBlock<'r, 'j, 't> {
         }
         let act = match shape {
             Shape::Nothing => return Ok(()),
+            Shape::Other(Act::Nop) => {
+                ops.push(Op {
+                    act: Act::Nop,
+                    sources,
+                    targets,
+                    channels: Vec::new(),
+                    numbers: Vec::new(),
+                    meets: 0,
+                    part: (0, 1),
+                    by_proxy: false,
+                    span: json.span(),
+                });
+                return Ok(());
+            }
             Shape::Move { .. } => Act::Move,
             Shape::Reduce { .. } => Act::Reduce,
             Shape::Other(act) => act,
@@ -218,6 +232,7 @@ impl<'r, 'j, 't> ThreadBlock<'r, 'j, 't> {
             numbers: numbers(json, act, semaphores)?,
             meets: 0,
             part,
+            by_proxy: kind == "port" || matches!(word, "pws" | "pwsf"),
             span: json.span(),
         };
         if act == Act::Barrier {
@@ -319,9 +334,9 @@ enum Shape {
     Other(Act),
 }
 
-/// Every operation that is imported. In a thread block operations follow each other, so that a `nop` says nothing more.
+/// Every operation that is imported.
 const SHAPES: [(&str, Shape); 26] = [
-    ("nop", Shape::Nothing),
+    ("nop", Shape::Other(Act::Nop)),
     ("flush", Shape::Nothing),
     ("copy", Shape::Move { reads: false, writes: false }),
     ("put", Shape::Move { reads: false, writes: false }),

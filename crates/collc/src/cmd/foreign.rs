@@ -1,5 +1,7 @@
 //! Schedules of other tools as what a command is about: opened, shown, compiled.
 
+pub(crate) mod shape;
+
 use crate::args::{CompileArgs, Emit};
 use crate::cmd::target;
 use crate::failure::Failure;
@@ -128,6 +130,7 @@ pub(crate) fn summary(schedule: &ForeignSchedule) -> String {
     let ops: usize = plan.ranks.iter().map(|part| part.ops.len()).sum();
     let promise = match schedule.verdict.postcondition {
         Some(_) => "keeps its contract",
+        None if schedule.sizes_bytes.is_some() => "every message arrives",
         None => "promises nothing that is known here, does not stop and has no race",
     };
     let mut text = format!(
@@ -139,7 +142,10 @@ pub(crate) fn summary(schedule: &ForeignSchedule) -> String {
     if let Some(copies) = copies(schedule) {
         text += &format!("  {copies}\n");
     }
-    text += &format!("  the file is for {}; a plan serves all\n", schedule.limits.words());
+    match &schedule.sizes_bytes {
+        Some(_) => text += "  the file says what is sent; a plan takes any sizes\n",
+        None => text += &format!("  the file is for {}; a plan serves all\n", schedule.limits.words()),
+    }
     if schedule.equal_chunks_only {
         text += &format!("  chunks change places: counts have to divide by {}\n", schedule.limits.chunks);
     }

@@ -39,6 +39,9 @@ pub(super) fn plan(
 /// The call that is asked for, as far as it is; where it is not, one that the file is for.
 fn call(args: &RunArgs, schedule: &ForeignSchedule) -> Result<Call, Failure> {
     let (limits, size_bytes) = (&schedule.limits, args.dtype.size_bytes());
+    if let Some(counts) = schedule.counts(size_bytes) {
+        return own_sizes(args, &schedule.plan, counts);
+    }
     let counted = counts::given(args)?.and_then(|rows| rows.elements());
     let bytes = match args.bytes {
         Some(bytes) => bytes.0,
@@ -54,7 +57,7 @@ fn call(args: &RunArgs, schedule: &ForeignSchedule) -> Result<Call, Failure> {
         Some(true) if !args.ignore_limits => true,
         _ => args.in_place,
     };
-    let call = Call { bytes, in_place };
+    let call = Call { bytes, in_place, counts: None };
     let reasons = limits.exclude(bytes / size_bytes, size_bytes, in_place);
     if reasons.is_empty() || args.ignore_limits {
         return Ok(call);
@@ -66,10 +69,35 @@ fn call(args: &RunArgs, schedule: &ForeignSchedule) -> Result<Call, Failure> {
     )))
 }
 
+/// The call of a file that says its sizes: that of its largest rank.
+fn own_sizes(args: &RunArgs, plan: &Plan, counts: Vec<u64>) -> Result<Call, Failure> {
+    let given = [
+        ("--bytes", args.bytes.is_some()),
+        ("--counts", args.counts.is_some()),
+        ("--in-place", args.in_place),
+        ("--ignore-limits", args.ignore_limits),
+    ];
+    if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
+        let message = format!("`{name}` is not for `{}`, which says what is sent", args.target);
+        return Err(Failure::unusable(message)
+            .help("leave it out; a plan that is imported of the file takes other sizes"));
+    }
+    let most = (0..plan.world()).map(|rank| plan.contract.elements(rank, 0, &counts)).max().unwrap_or(0);
+    Ok(Call { bytes: most.saturating_mul(args.dtype.size_bytes()), in_place: false, counts: Some(counts) })
+}
+
 /// What is to be known of the run: what its own runtime would say to it, what was assumed, and what was put in.
 fn remarks(args: &RunArgs, schedule: &ForeignSchedule, call: &Call) -> Vec<String> {
     let (limits, size_bytes) = (&schedule.limits, args.dtype.size_bytes());
     let elements = call.bytes / size_bytes;
+    if let Some(sizes) = &schedule.sizes_bytes {
+        let rounded = sizes.iter().any(|size| size % size_bytes != 0);
+        let remark = format!(
+            "sizes of `{}` are rounded up to whole elements of {}; with `--dtype u8` they are what they are",
+            args.target, args.dtype
+        );
+        return rounded.then_some(remark).into_iter().collect();
+    }
     let mut remarks = Vec::new();
     let excluded = limits.exclude(elements, size_bytes, call.in_place);
     let ignored = |reason| {

@@ -42,16 +42,17 @@ pub(crate) struct Prepared {
 pub(super) const BYTES: u64 = 1 << 20;
 
 /// The call that a run makes over and over.
-#[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) bytes: u64,
     pub(super) in_place: bool,
+    /// Elements of the blocks of each class, if what is run has sizes of its own.
+    pub(super) counts: Option<Vec<u64>>,
 }
 
 impl Call {
     /// As the arguments have it.
     fn asked(args: &RunArgs) -> Call {
-        Call { bytes: args.bytes.map_or(BYTES, |bytes| bytes.0), in_place: args.in_place }
+        Call { bytes: args.bytes.map_or(BYTES, |bytes| bytes.0), in_place: args.in_place, counts: None }
     }
 }
 
@@ -87,7 +88,8 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
     let (elements, counts) = elements_and_counts(args, &found)?;
     check_memory(&found.plan, &counts, args.dtype.size_bytes().max(reducer.working_size_bytes()))?;
     // Bounds are shares of a buffer whose blocks are alike.
-    let bus_factor = (found.plan.is_whole() && args.counts.is_none()).then(|| {
+    let has_sizes = args.counts.is_some() || found.call.counts.is_some();
+    let bus_factor = (found.plan.is_whole() && !has_sizes).then(|| {
         let bounds = coll_contract::bounds(contract);
         Fraction::to_f64(bounds.sent_max.max(bounds.received_max))
     });
@@ -141,6 +143,9 @@ fn ranks_per_host(args: &RunArgs) -> Result<Option<u32>, Failure> {
 /// Elements of the sized buffer, and of each class.
 fn elements_and_counts(args: &RunArgs, found: &Found) -> Result<(u64, Vec<u64>), Failure> {
     let contract = &found.plan.contract;
+    if let Some(counts) = &found.call.counts {
+        return Ok((found.call.bytes / args.dtype.size_bytes(), counts.clone()));
+    }
     let Some(rows) = counts::given(args)? else {
         let elements = if contract.buffers.is_empty() { 0 } else { found.call.bytes / args.dtype.size_bytes() };
         refuse_unknown_counts(&found.plan, elements)?;
