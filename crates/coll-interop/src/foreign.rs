@@ -185,8 +185,13 @@ mod tests {
         assert_eq!(Form::of(b"\r\n<!-- a comment -->\n<algo>"), Some(Form::MscclXml));
         assert_eq!(Form::of(b"// sends\n/* and */ num_ranks 2"), Some(Form::Goal));
         assert_eq!(Form::of(b"{ \"name\": \"x\", \"gpus\": []}"), Some(Form::MscclppJson));
-        for other in [&b""[..], b"plan 2", b"{\"format\": \"collc plan\", \"gpus\": 1}", b"schedule a: b {}", b"// num_ranks"]
-        {
+        for other in [
+            &b""[..],
+            b"plan 2",
+            b"{\"format\": \"collc plan\", \"gpus\": 1}",
+            b"schedule a: b {}",
+            b"// num_ranks",
+        ] {
             assert_eq!(Form::of(other), None);
         }
     }

@@ -84,14 +84,14 @@ mod tests {
         assert_eq!(limits.exclude(64, 4, true), [""; 0]);
         assert_eq!(
             limits.exclude(3, 4, false),
-            [
-                "12 B are fewer than `minBytes` 64",
-                "`outofplace` is 0, and the call is out of place"
-            ]
+            ["12 B are fewer than `minBytes` 64", "`outofplace` is 0, and the call is out of place"]
         );
         let uneven = "3 elements do not divide into `nchunksperloop` 8 chunks";
         assert_eq!((limits.uneven(3).as_deref(), limits.uneven(16)), (Some(uneven), None));
-        assert_eq!((limits.nearest(4096), limits.nearest(1), limits.nearest(80)), (Some(1024), Some(64), Some(80)));
+        assert_eq!(
+            (limits.nearest(4096), limits.nearest(1), limits.nearest(80)),
+            (Some(1024), Some(64), Some(80))
+        );
         assert_eq!(limits.words(), "sizes from 64 to 1024 B, in place alone");
         assert_eq!(Limits { min_bytes: 2048, ..limits.clone() }.nearest(80), None);
         assert_eq!(limits.exclude(512, 4, true), ["2048 B are more than `maxBytes` 1024"]);

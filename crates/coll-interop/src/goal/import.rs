@@ -67,9 +67,9 @@ impl Schedule {
                 None => told.help("`docs/formats.md` tells what GOAL looks like"),
             }]
         })?;
-        let stem = Path::new(map.name(file)).file_stem().map_or(String::new(), |stem| stem.to_string_lossy().into());
-        let limits =
-            Limits { in_place: true, out_of_place: true, min_bytes: 0, max_bytes: None, chunks: 1 };
+        let stem =
+            Path::new(map.name(file)).file_stem().map_or(String::new(), |stem| stem.to_string_lossy().into());
+        let limits = Limits { in_place: true, out_of_place: true, min_bytes: 0, max_bytes: None, chunks: 1 };
         Ok(Schedule { goal, name: word(&stem), limits, file, lines })
     }
 
@@ -129,7 +129,10 @@ impl Schedule {
 
     /// What is promised: every block that is sent arrives. With it the bytes of each class, and the block of each message
     /// at its sender and its receiver.
-    fn contract(&self, messages: &[Message]) -> Result<(Contract, Vec<u64>, Vec<(u32, u32)>), Vec<Diagnostic>> {
+    fn contract(
+        &self,
+        messages: &[Message],
+    ) -> Result<(Contract, Vec<u64>, Vec<(u32, u32)>), Vec<Diagnostic>> {
         let ranks = self.ranks();
         let (mut sent, mut received) = (vec![0; ranks as usize], vec![0; ranks as usize]);
         let mut blocks = Vec::with_capacity(messages.len());
@@ -166,7 +169,12 @@ impl Schedule {
         }
         given.sort_unstable();
         arrives.sort_unstable_by_key(|&(rank, block, _)| (rank, block));
-        let ensures = arrives.iter().zip(0..).map(|(&(rank, block, _), value)| Ensure { rank, buffer: 1, block, value });
+        let ensures = arrives.iter().zip(0..).map(|(&(rank, block, _), value)| Ensure {
+            rank,
+            buffer: 1,
+            block,
+            value,
+        });
         let buffer = |name: &str, role, blocks| BufferDecl { name: name.into(), role, blocks };
         let contract = Contract {
             collective: Schedule::COLLECTIVE.to_string(),
@@ -196,7 +204,9 @@ impl Schedule {
         }
         for message in messages {
             before.entry(message.receive).or_default().push(message.send);
-            for (end, earlier) in [(message.send, message.send_after), (message.receive, message.receive_after)] {
+            for (end, earlier) in
+                [(message.send, message.send_after), (message.receive, message.receive_after)]
+            {
                 before.entry(end).or_default().extend(earlier.map(|op| (end.0, op)));
             }
         }
@@ -206,7 +216,8 @@ impl Schedule {
             due.insert(end, on.len());
             on.iter().for_each(|&on| behind.entry(on).or_default().push(end));
         }
-        let mut ready: VecDeque<End> = due.iter().filter(|(_, due)| **due == 0).map(|(&end, _)| end).collect();
+        let mut ready: VecDeque<End> =
+            due.iter().filter(|(_, due)| **due == 0).map(|(&end, _)| end).collect();
         let mut order = Vec::with_capacity(due.len());
         while let Some(end) = ready.pop_front() {
             order.push(end);
@@ -238,9 +249,10 @@ impl Schedule {
             way.push(next);
         };
         let first = ring.first().copied().unwrap_or((0, 0));
-        let mut told = Diagnostic::new(RING, self.span(first), format!("{} operations wait for each other", ring.len()))
-            .expected("an order in which all messages can be sent and received")
-            .found("none");
+        let mut told =
+            Diagnostic::new(RING, self.span(first), format!("{} operations wait for each other", ring.len()))
+                .expected("an order in which all messages can be sent and received")
+                .found("none");
         for &end in ring.iter().take(TOLD_MAX) {
             told = told.note(format!("{} waits for the next", self.words(end)));
         }
@@ -259,7 +271,9 @@ impl Schedule {
         let place = |buffer, block| Some(Place { buffer, block, piece: 0 });
         let memory = |_| {
             let given = (0..inputs).map(|block| Memory::Buffer { given: place(0, block), kept: None });
-            given.chain((0..outputs).map(|block| Memory::Buffer { given: None, kept: place(1, block) })).collect()
+            given
+                .chain((0..outputs).map(|block| Memory::Buffer { given: None, kept: place(1, block) }))
+                .collect()
         };
         let mut weaver = Weaver::new(contract, 1, memory, &Staged::new());
         let mut of: BTreeMap<End, usize> = BTreeMap::new();
@@ -279,7 +293,8 @@ impl Schedule {
             let message = &messages[at];
             let (from, to) = (message.send.0, message.receive.0);
             let sends = message.send == end;
-            let waits: Vec<OpRef> = needs[rank as usize].after[&op].iter().map(|&on| done[&(rank, on)]).collect();
+            let waits: Vec<OpRef> =
+                needs[rank as usize].after[&op].iter().map(|&on| done[&(rank, on)]).collect();
             let lane = lanes[&(from, to, message.channel, sends)];
             let line = self.goal.ranks[rank as usize].ops[op as usize].line;
             let told = Told { rank, lane, waits: &waits, line };

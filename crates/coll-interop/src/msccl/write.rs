@@ -13,9 +13,9 @@ mod flow;
 mod limits;
 
 use super::kind::Kind;
+use crate::Written;
 use crate::collectives::{self, Known};
 use crate::grid::{Grid, Scratch};
-use crate::Written;
 use crate::refusal::{refusal, whole};
 use blocks::ThreadBlocks;
 use coll_base::Diagnostic;
@@ -49,7 +49,13 @@ pub const CHUNKS_MAX: u32 = 64;
 
 impl Default for WriteOptions {
     fn default() -> WriteOptions {
-        WriteOptions { protocol: "Simple".into(), min_bytes: 0, max_bytes: 1 << 30, fuse: true, chunks_max: CHUNKS_MAX }
+        WriteOptions {
+            protocol: "Simple".into(),
+            min_bytes: 0,
+            max_bytes: 1 << 30,
+            fuse: true,
+            chunks_max: CHUNKS_MAX,
+        }
     }
 }
 

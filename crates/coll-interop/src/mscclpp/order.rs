@@ -10,13 +10,16 @@
 //! and operations on packets give each thread the same bytes of the same chunks. What goes over a port channel is done by its
 //! proxy, in order with the channel's signals; that its source is free again is not asked for. A `pipeline` is looked at once: what is
 //! missing between its end and its next turn is not found.
+//!
+//! A packet orders what one thread did to make it before what another does with it: the same bytes of the operations on the way,
+//! from packet to packet. So each packet keeps which operations came before it, at its place in their chunks.
 
 use super::model::Op;
 use crate::codes::NO_NOP;
 use crate::layout::Buffer;
 use crate::weave::CellId;
 use coll_base::{Diagnostic, Span};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How many missing ones are told.
 const TOLD_MAX: usize = 6;
@@ -95,8 +98,9 @@ pub(super) struct Touch {
     pub(super) writes: bool,
     /// They are packets.
     pub(super) packets: bool,
-    /// The side that it is of.
+    /// The side that it is of, and which of the side's cells it is.
     pub(super) side: Chunks,
+    pub(super) place: u32,
 }
 
 /// An operation that touched a cell.
@@ -115,11 +119,18 @@ struct Earlier {
 /// An operation by its thread block and its place there.
 type OpOf = (usize, usize);
 
+/// What packets in a cell tell who reads them, and which operations were over before, each at one place of its sides.
+struct Sealed {
+    heard: Heard,
+    before: BTreeSet<(OpOf, u32)>,
+}
+
 /// The watch over all memory.
 pub(super) struct Order {
     strict: View,
     plan: View,
     memory: HashMap<(u32, CellId), Vec<Earlier>>,
+    packets: HashMap<(u32, CellId), Sealed>,
     found: BTreeSet<(OpOf, OpOf)>,
     told: Vec<Diagnostic>,
     /// Rank and number of each block, for messages.
@@ -130,7 +141,39 @@ impl Order {
     pub(super) fn new(names: Vec<(u32, u32)>) -> Order {
         let blocks = names.len();
         let (strict, plan) = (View::new(blocks), View::new(blocks));
-        Order { strict, plan, memory: HashMap::new(), found: BTreeSet::new(), told: Vec::new(), names }
+        let (memory, packets) = (HashMap::new(), HashMap::new());
+        Order { strict, plan, memory, packets, found: BTreeSet::new(), told: Vec::new(), names }
+    }
+
+    /// All thread blocks have come to their end. A rank's call is over when its own have, and by then what others wrote into its
+    /// input and output has to be.
+    pub(super) fn end(&mut self) {
+        let blocks = self.names.len();
+        let all = |view: &View, rank: u32| {
+            let mut clock = vec![0; blocks];
+            let own = (0..blocks).filter(|&block| self.names[block].0 == rank);
+            own.for_each(|block| merge(&mut clock, &view.tell(block)));
+            clock
+        };
+        let mut known: BTreeMap<u32, (Clock, Clock)> = BTreeMap::new();
+        let mut late: Vec<Earlier> = Vec::new();
+        for (&(rank, _), touched) in &self.memory {
+            let (strict, plan) =
+                known.entry(rank).or_insert_with(|| (all(&self.strict, rank), all(&self.plan, rank)));
+            let written = touched.iter().filter(|one| {
+                let is_users = one.touch.side.1 != Buffer::Scratch;
+                is_users && one.touch.writes && self.names[one.block].0 != rank
+            });
+            late.extend(written.filter(|one| plan[one.block] > one.plan && strict[one.block] <= one.strict));
+        }
+        late.sort_unstable_by_key(|one| (one.block, one.at, one.touch.side.0));
+        for one in late {
+            let own = (one.block, one.at);
+            if self.found.insert((own, own)) && self.told.len() < TOLD_MAX {
+                let told = ends_early(&self.names, &one);
+                self.told.push(told);
+            }
+        }
     }
 
     /// Pairs of operations that no `nop` keeps apart, and words for the first few.
@@ -163,15 +206,20 @@ impl Order {
         self.plan.turn(block);
     }
 
-    /// An operation that moves data. `packets` tells of those whose packets it reads.
-    pub(super) fn moves(&mut self, (block, at): OpOf, op: &Op, touches: &[Touch], packets: &[Heard]) {
+    /// An operation that moves data. The packets that it reads are there.
+    pub(super) fn moves(&mut self, (block, at): OpOf, op: &Op, touches: &[Touch]) {
         self.plan.turn(block);
         let (mut strict, mut plan) = (self.strict.known[block].clone(), self.plan.known[block].clone());
-        for heard in packets {
+        let mut chains: BTreeMap<u32, BTreeSet<(OpOf, u32)>> = BTreeMap::new();
+        for touch in touches.iter().filter(|touch| touch.packets && !touch.writes) {
+            let Some(Sealed { heard, before }) = self.packets.get(&(touch.rank, touch.cell)) else {
+                continue;
+            };
             merge(&mut strict, &heard.strict);
             merge(&mut plan, &heard.plan);
             self.strict.hear(block, &heard.strict);
             self.plan.hear(block, &heard.plan);
+            chains.entry(touch.place).or_default().extend(before);
         }
         let by_packets = op.sources.iter().chain(&op.targets).any(|side| side.packets);
         let (own, own_plan) = (self.strict.span(block), self.plan.span(block));
@@ -195,23 +243,27 @@ impl Order {
             let apart = conflicts.filter(|earlier| {
                 let is_in_plan = earlier.block == block || plan[earlier.block] > earlier.plan;
                 let is_over = strict[earlier.block] > earlier.strict;
-                is_in_plan && !is_over && !goes_by_packets(earlier, &later)
+                let own = ((earlier.block, earlier.at), earlier.touch.place);
+                let is_chained = chains.get(&later.touch.place).is_some_and(|before| before.contains(&own));
+                is_in_plan && !is_over && !is_chained && !goes_by_packets(earlier, &later)
             });
             let apart: Vec<Earlier> = apart.copied().collect();
             before.push(later);
             for earlier in apart {
-                if self.found.insert(((earlier.block, earlier.at), (block, at))) && self.told.len() < TOLD_MAX {
+                if self.found.insert(((earlier.block, earlier.at), (block, at))) && self.told.len() < TOLD_MAX
+                {
                     let told = told(&self.names, &earlier, &later);
                     self.told.push(told);
                 }
             }
         }
         self.plan.turn(block);
-    }
-
-    /// What packets that an operation writes now tell those who read them.
-    pub(super) fn sealed(&self, block: usize) -> Heard {
-        Heard { strict: self.strict.known[block].clone(), plan: self.plan.tell(block) }
+        for touch in touches.iter().filter(|touch| touch.packets && touch.writes) {
+            let heard = Heard { strict: self.strict.known[block].clone(), plan: self.plan.tell(block) };
+            let mut before = chains.get(&touch.place).cloned().unwrap_or_default();
+            before.insert(((block, at), touch.place));
+            self.packets.insert((touch.rank, touch.cell), Sealed { heard, before });
+        }
     }
 }
 
@@ -225,13 +277,34 @@ fn goes_by_packets(earlier: &Earlier, later: &Earlier) -> bool {
     reads_packets && !later.touch.writes || is_one_thread
 }
 
-fn told(names: &[(u32, u32)], earlier: &Earlier, later: &Earlier) -> Diagnostic {
-    let name = |one: &Earlier| {
-        let (rank, id) = names[one.block];
-        format!("operation {} of thread block {id} of rank {rank}", one.at)
+/// An operation in words.
+fn name(names: &[(u32, u32)], one: &Earlier) -> String {
+    let (rank, id) = names[one.block];
+    format!("operation {} of thread block {id} of rank {rank}", one.at)
+}
+
+/// Chunks in words.
+fn words((rank, buffer, index, size): Chunks) -> String {
+    let chunks = match size {
+        1 => format!("chunk {index}"),
+        _ => format!("chunks {index} to {}", index + size - 1),
     };
+    format!("{chunks} of buffer `{}` of rank {rank}", buffer.word())
+}
+
+fn ends_early(names: &[(u32, u32)], one: &Earlier) -> Diagnostic {
+    let rank = one.touch.side.0;
+    let message =
+        format!("rank {rank} may end before {} is over, for no `nop` is before the signal", name(names, one));
+    Diagnostic::new(NO_NOP, one.span, message)
+        .expected("a `nop` between what a signal tells of and the signal: threads of a block do not wait for each other else")
+        .found(format!("none, and it writes {}", words(one.touch.side)))
+        .help("put a `nop` before the signal that tells of it")
+}
+
+fn told(names: &[(u32, u32)], earlier: &Earlier, later: &Earlier) -> Diagnostic {
+    let name = |one: &Earlier| name(names, one);
     let does = |one: &Earlier| if one.touch.writes { "writes" } else { "reads" };
-    let (rank, buffer, index, size) = later.touch.side;
     let message = format!(
         "{} {} what {} {}, and no `nop` makes sure that this is over",
         name(later),
@@ -245,13 +318,9 @@ fn told(names: &[(u32, u32)], earlier: &Earlier, later: &Earlier) -> Diagnostic 
             "put a `nop` between the first and the signal that tells of it, and one between the wait for that and the second"
         }
     };
-    let chunks = match size {
-        1 => format!("chunk {index}"),
-        _ => format!("chunks {index} to {}", index + size - 1),
-    };
     Diagnostic::new(NO_NOP, later.span, message)
         .also(earlier.span, "the first of them")
         .expected("a `nop` or `barrier`: threads of a block do not wait for each other else")
-        .found(format!("none, and both use {chunks} of buffer `{}` of rank {rank}", buffer.word()))
+        .found(format!("none, and both use {}", words(later.touch.side)))
         .help(help)
 }

@@ -53,8 +53,8 @@ pub(super) struct Paper<'a> {
     signals: BTreeMap<(u32, u32, u32), VecDeque<(OpRef, Span, Heard)>>,
     /// Which thread block signals on a channel, and which waits.
     users: HashMap<(u32, u32, u32, bool), u32>,
-    /// Who wrote packets into a cell of a rank, and what that tells who reads them.
-    packets: HashMap<(u32, CellId), (OpRef, Heard)>,
+    /// Who wrote packets into a cell of a rank.
+    packets: HashMap<(u32, CellId), OpRef>,
     /// For each semaphore of a rank, what those who acquire it wait for.
     semaphores: HashMap<(u32, u32), VecDeque<(Vec<OpRef>, Heard)>>,
     /// Thread blocks that have come to a barrier.
@@ -116,6 +116,7 @@ impl<'a> Paper<'a> {
         if (0..self.blocks.len()).any(|block| self.head(block).is_some()) {
             return Err(told(self.ring()));
         }
+        self.order.end();
         for (&(from, to, _), rest) in &self.signals {
             if let Some(&(_, span, _)) = rest.front() {
                 let message = format!("rank {to} never waits for a signal of rank {from}");
@@ -185,9 +186,9 @@ impl<'a> Paper<'a> {
             Act::Nop => self.order.nop(block),
             Act::Barrier => return Ok(self.arrive(block, op)),
             Act::Move | Act::Reduce => {
-                let Some((waits, heard)) = self.packets_there(rank, op) else { return Ok(false) };
+                let Some(waits) = self.packets_there(rank, op) else { return Ok(false) };
                 let touches = self.touches(rank, op);
-                self.order.moves((block, self.blocks[block].at), op, &touches, &heard);
+                self.order.moves((block, self.blocks[block].at), op, &touches);
                 self.blocks[block].pending.extend(waits);
                 self.moves(block, op)?;
             }
@@ -257,19 +258,16 @@ impl<'a> Paper<'a> {
     }
 
     /// What an operation waits for whose sources are packets; none if some have not come.
-    fn packets_there(&self, rank: u32, op: &Op) -> Option<(Vec<OpRef>, Vec<Heard>)> {
-        let (mut waits, mut heard) = (Vec::new(), Vec::new());
+    fn packets_there(&self, rank: u32, op: &Op) -> Option<Vec<OpRef>> {
+        let mut waits = Vec::new();
         for side in op.sources.iter().filter(|side| side.packets) {
             for cell in self.cells(rank, op, side) {
-                let (wait, from) = self.packets.get(&(rank, cell))?;
-                if !waits.contains(wait) {
-                    waits.push(*wait);
-                    heard.push(from.clone());
-                }
+                waits.push(*self.packets.get(&(rank, cell))?);
             }
         }
         waits.sort_unstable();
-        Some((waits, heard))
+        waits.dedup();
+        Some(waits)
     }
 
     /// All that an operation reads and writes, here and elsewhere.
@@ -278,14 +276,15 @@ impl<'a> Paper<'a> {
         for (sides, writes) in [(&op.sources, false), (&op.targets, true)] {
             for side in sides {
                 let on = side.peer.map_or(rank, |(peer, _)| peer);
-                let touch = |cell| Touch {
+                let touch = |(place, cell)| Touch {
                     rank: on,
                     cell,
                     writes,
                     packets: side.packets,
                     side: (on, side.buffer, side.index, side.size),
+                    place,
                 };
-                touches.extend(self.cells(rank, op, side).into_iter().map(touch));
+                touches.extend((0..).zip(self.cells(rank, op, side)).map(touch));
             }
         }
         touches
@@ -345,8 +344,7 @@ impl<'a> Paper<'a> {
         let (channel, lane) = self.stream(rank, peer, id, Stream::Data);
         let stored = self.carry(block, op, (peer, channel, lane), from, &to)?;
         if side.packets {
-            let sealed = self.order.sealed(block);
-            self.packets.extend(to.into_iter().map(|cell| ((peer, cell), (stored, sealed.clone()))));
+            self.packets.extend(to.into_iter().map(|cell| ((peer, cell), stored)));
         }
         Ok(())
     }
@@ -442,8 +440,7 @@ impl<'a> Paper<'a> {
                     let to = self.cells(rank, op, side);
                     self.local(block, op, &held, &to, None)?;
                     if let Some(last) = self.blocks[block].last.filter(|_| side.packets) {
-                        let sealed = self.order.sealed(block);
-                        self.packets.extend(to.into_iter().map(|cell| ((rank, cell), (last, sealed.clone()))));
+                        self.packets.extend(to.into_iter().map(|cell| ((rank, cell), last)));
                     }
                 }
             }

@@ -74,7 +74,8 @@ type File = (PathBuf, Vec<u8>);
 /// Writes MSCCL XML: with fused steps if the protocol has slots for them, else without.
 fn msccl_xml(args: &ExportArgs, plan: &Plan) -> Result<(Vec<File>, Vec<String>), Failure> {
     if args.max_bytes.0 > 0 && args.max_bytes.0 < args.min_bytes.0 {
-        let message = format!("`--max-bytes` {} is less than `--min-bytes` {}", args.max_bytes.0, args.min_bytes.0);
+        let message =
+            format!("`--max-bytes` {} is less than `--min-bytes` {}", args.max_bytes.0, args.min_bytes.0);
         return Err(Failure::unusable(message).help("such a file would never be taken; 0 is no limit"));
     }
     let slots = args.protocol.slots();
@@ -88,8 +89,9 @@ fn msccl_xml(args: &ExportArgs, plan: &Plan) -> Result<(Vec<File>, Vec<String>),
             "{name} needs {needs} messages of a connection under way, and the protocol {whose} allows {slots}"
         );
         if !args.ignore_limits {
-            return Err(Failure::wrong(message)
-                .help("take `--protocol LL`, or another schedule; `--ignore-limits` writes it all the same"));
+            return Err(Failure::wrong(message).help(
+                "take `--protocol LL`, or another schedule; `--ignore-limits` writes it all the same",
+            ));
         }
         written.beyond.push(message);
     }

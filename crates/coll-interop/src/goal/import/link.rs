@@ -28,7 +28,8 @@ type Link = (u32, u32, u32);
 impl Schedule {
     /// Pairs all messages, link by link, or tells which have no other side.
     pub(super) fn messages(&self, needs: &[Needs]) -> Result<Vec<Message>, Vec<Diagnostic>> {
-        let (mut sends, mut receives): (BTreeMap<Link, Vec<u32>>, BTreeMap<Link, Vec<u32>>) = Default::default();
+        let (mut sends, mut receives): (BTreeMap<Link, Vec<u32>>, BTreeMap<Link, Vec<u32>>) =
+            Default::default();
         for (rank, needs) in (0..).zip(needs) {
             for &op in &needs.posted {
                 match self.goal.ranks[rank as usize].ops[op as usize].kind {
@@ -72,7 +73,9 @@ impl Schedule {
     /// Messages of one tag whose sizes differ, and whose order nothing settles: how many pairs, and the first few.
     pub(super) fn unordered(&self, needs: &[Needs], messages: &[Message]) -> (u64, Vec<Diagnostic>) {
         let (mut count, mut told) = (0, Vec::new());
-        for group in messages.chunk_by(|a, b| (a.send.0, a.receive.0, a.channel) == (b.send.0, b.receive.0, b.channel)) {
+        for group in
+            messages.chunk_by(|a, b| (a.send.0, a.receive.0, a.channel) == (b.send.0, b.receive.0, b.channel))
+        {
             if group.iter().all(|message| message.size_bytes == group[0].size_bytes) {
                 continue;
             }
@@ -134,11 +137,17 @@ impl Schedule {
 
     fn chance(&self, first: End, second: End) -> Diagnostic {
         let (a, b) = (self.size(first), self.size(second));
-        Diagnostic::new(TAGS, self.span(second), "two messages of one tag, of which it is left to chance which is first")
-            .also(self.span(first), "the other of them")
-            .expected("a `requires` between them, or another tag: messages of one tag meet their receives in order")
-            .found(format!("{a} and {b} bytes, and nothing that orders them"))
-            .help("give one of them another `tag` at both ends")
+        Diagnostic::new(
+            TAGS,
+            self.span(second),
+            "two messages of one tag, of which it is left to chance which is first",
+        )
+        .also(self.span(first), "the other of them")
+        .expected(
+            "a `requires` between them, or another tag: messages of one tag meet their receives in order",
+        )
+        .found(format!("{a} and {b} bytes, and nothing that orders them"))
+        .help("give one of them another `tag` at both ends")
     }
 }
 

@@ -44,10 +44,14 @@ impl Schedule {
             let after: Vec<u32> = after.into_iter().collect();
             waits += after.len();
             if waits > WAITS_MAX {
-                return Err(Diagnostic::new(UNSUPPORTED, self.span((rank, op)), "too many dependencies for one plan")
-                    .expected(format!("at most {WAITS_MAX} on a rank, once computations are left out"))
-                    .found("more")
-                    .help("simulate it with `collc sim`, which needs no plan"));
+                return Err(Diagnostic::new(
+                    UNSUPPORTED,
+                    self.span((rank, op)),
+                    "too many dependencies for one plan",
+                )
+                .expected(format!("at most {WAITS_MAX} on a rank, once computations are left out"))
+                .found("more")
+                .help("simulate it with `collc sim`, which needs no plan"));
             }
             if is_message(&part.ops[op as usize].kind) {
                 needs.posted.push(op);

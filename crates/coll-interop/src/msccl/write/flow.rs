@@ -158,7 +158,9 @@ impl Move {
         let sides = |kind: Kind, source: &[Region], target: &[Region]| {
             let count = source.len().max(target.len());
             (0..count)
-                .flat_map(|at| pieces(kind, source.get(at).copied(), target.get(at).copied(), grid, chunks_max))
+                .flat_map(|at| {
+                    pieces(kind, source.get(at).copied(), target.get(at).copied(), grid, chunks_max)
+                })
                 .collect::<Vec<StepOf>>()
         };
         match op.action {

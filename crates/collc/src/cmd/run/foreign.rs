@@ -11,11 +11,7 @@ use coll::foreign::{Examined, ForeignSchedule};
 use coll_plan::Plan;
 
 /// Its plan, if it serves what is asked, and the call that it is to serve.
-pub(super) fn plan(
-    args: &RunArgs,
-    examined: Examined,
-    ranks: Option<u32>,
-) -> Result<(Plan, Call), Failure> {
+pub(super) fn plan(args: &RunArgs, examined: Examined, ranks: Option<u32>) -> Result<(Plan, Call), Failure> {
     let schedule = foreign::right(&args.target, examined)?;
     let world = schedule.plan.world();
     if let Some(ranks) = ranks.filter(|&ranks| ranks != world) {
@@ -115,7 +111,10 @@ fn remarks(args: &RunArgs, schedule: &ForeignSchedule, call: &Call) -> Vec<Strin
     }
     if args.counts.is_none() {
         remarks.extend(limits.uneven(elements).map(|reason| {
-            format!("{reason}; the runtime that `{}` is for would pass it over, here chunks differ by an element", args.target)
+            format!(
+                "{reason}; the runtime that `{}` is for would pass it over, here chunks differ by an element",
+                args.target
+            )
         }));
     }
     remarks.extend(foreign::copies(schedule));

@@ -147,7 +147,8 @@ fn elements_and_counts(args: &RunArgs, found: &Found) -> Result<(u64, Vec<u64>),
         return Ok((found.call.bytes / args.dtype.size_bytes(), counts.clone()));
     }
     let Some(rows) = counts::given(args)? else {
-        let elements = if contract.buffers.is_empty() { 0 } else { found.call.bytes / args.dtype.size_bytes() };
+        let elements =
+            if contract.buffers.is_empty() { 0 } else { found.call.bytes / args.dtype.size_bytes() };
         refuse_unknown_counts(&found.plan, elements)?;
         let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
         return Ok((elements, counts));
@@ -283,8 +284,11 @@ fn refuse_constants(args: &RunArgs) -> Result<(), Failure> {
 fn refuse_limits(args: &RunArgs) -> Result<(), Failure> {
     match args.ignore_limits {
         false => Ok(()),
-        true => Err(Failure::unusable(format!("`--ignore-limits` is for files of other tools, and `{}` is none", args.target))
-            .help("leave it out: schedules and plans have no limits of sizes")),
+        true => Err(Failure::unusable(format!(
+            "`--ignore-limits` is for files of other tools, and `{}` is none",
+            args.target
+        ))
+        .help("leave it out: schedules and plans have no limits of sizes")),
     }
 }
 
