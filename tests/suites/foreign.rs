@@ -7,7 +7,7 @@ mod support;
 use coll::foreign::{Examined, Form, examine};
 use coll::library;
 use coll_base::{DType, RedOp};
-use coll_interop::{codes, msccl, mscclpp};
+use coll_interop::{codes, goal, msccl, mscclpp};
 use coll_plan::{Action, Plan};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -236,6 +236,37 @@ fn library_schedules_round_trip_through_mscclpp_json() {
         }
     }
     assert!(written > 60, "only {written} were written; refused:\n{}", refused.join("\n"));
+}
+
+/// Library schedules as GOAL come back as plans of the same messages, each proved to arrive.
+#[test]
+fn library_schedules_round_trip_through_goal() {
+    let mut written = 0;
+    for entry in library::entries() {
+        for ranks in [2, 4, 5] {
+            let Some(plan) = library_plan(&entry, ranks, 0) else { continue };
+            let what = format!("{}.{} at {ranks}", entry.collective, entry.schedule);
+            // Lengths that every schedule divides.
+            let counts = plan.contract.counts(720_720).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let sizes = coll_interop::Sizes { counts, element_size_bytes: 4 };
+            let text = goal::write(&plan, &sizes).expect("it is whole");
+            let again = examine(Form::Goal, "back.goal", text, None);
+            let schedule = again.schedule.as_ref().filter(|schedule| schedule.verdict.ok);
+            let found = &schedule.unwrap_or_else(|| panic!("{what}: {:#?}", again.diagnostics)).plan;
+            let sends = |plan: &Plan| -> BTreeMap<(u32, u32), u32> {
+                let mut sends = BTreeMap::new();
+                for part in &plan.ranks {
+                    for (peer, _) in part.ops.iter().filter_map(|op| op.action.sends_to()) {
+                        *sends.entry((part.rank, peer)).or_default() += 1;
+                    }
+                }
+                sends
+            };
+            assert_eq!(sends(found), sends(&plan), "{what}");
+            written += 1;
+        }
+    }
+    assert!(written > 100, "only {written} were written");
 }
 
 /// Foreign files that were imported are written again, and are what they were.

@@ -86,6 +86,86 @@ fn each_fault_has_its_code_and_its_place() {
     }
 }
 
+/// Members that may be left out: what makes no difference to a plan, and what has a default or is empty then.
+const OPTIONAL: [&str; 16] = [
+    "name",
+    "protocol",
+    "reuse_resources",
+    "use_double_scratch_buffer",
+    "num_threads_per_block",
+    "buffer_alignment",
+    "min_message_size",
+    "max_message_size",
+    "access_channel_types",
+    "reduce_op",
+    "semaphores",
+    "channel_type",
+    "channels",
+    "remote_buffers",
+    "remote_buffer_refs",
+    "buffer_id",
+];
+
+/// The first place of each kind of member, as JSON pointers: the parent, and the name.
+fn members(value: &Value, at: &str, found: &mut std::collections::BTreeMap<String, (String, String)>) {
+    match value {
+        Value::Object(members_here) => {
+            for (name, inner) in members_here {
+                let path = format!("{at}/{name}");
+                let kind: Vec<&str> = path
+                    .split('/')
+                    .map(|part| if part.parse::<u32>().is_ok() { "#" } else { part })
+                    .collect();
+                found.entry(kind.join("/")).or_insert_with(|| (at.to_string(), name.clone()));
+                members(inner, &path, found);
+            }
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| members(item, &format!("{at}/{index}"), found));
+        }
+        _ => {}
+    }
+}
+
+/// Each member missing, and of another type, in turn: told by its name and at a place, or taken as the documentation says.
+#[test]
+fn every_member_missing_or_wrong_in_turn() {
+    let document = document();
+    let mut all = std::collections::BTreeMap::new();
+    members(&document, "", &mut all);
+    assert!(all.len() > 40, "{all:?}");
+    for (parent, name) in all.values() {
+        let changed = |to: Option<Value>| {
+            let mut changed = document.clone();
+            let object = match parent.as_str() {
+                "" => changed.as_object_mut(),
+                at => changed.pointer_mut(at).and_then(Value::as_object_mut),
+            };
+            let object = object.expect("an object");
+            match to {
+                Some(value) => drop(object.insert(name.clone(), value)),
+                None => drop(object.remove(name)),
+            }
+            told(&serde_json::to_string_pretty(&changed).expect("plain data"))
+        };
+        let missing = if name == "gpus" { Vec::new() } else { changed(None) };
+        // Without its ranks it is no such file at all.
+        if !OPTIONAL.contains(&name.as_str()) && name != "gpus" {
+            let first =
+                missing.first().unwrap_or_else(|| panic!("{parent}/{name} is missing, and nothing is told"));
+            assert!(first.message.contains(&format!("`{name}`")), "{parent}/{name}: {first:#?}");
+            assert!(first.code == MISSING && first.primary.is_some(), "{parent}/{name}: {first:#?}");
+        }
+        for value in [serde_json::json!({}), Value::Null, serde_json::json!(-1.5)] {
+            let found = changed(Some(value.clone()));
+            let first = found.first();
+            let first = first.unwrap_or_else(|| panic!("{parent}/{name} is {value}, and nothing is told"));
+            assert!(first.message.contains(&format!("`{name}`")), "{parent}/{name} {value}: {first:#?}");
+            assert!(first.code == VALUE && first.primary.is_some(), "{parent}/{name} {value}: {first:#?}");
+        }
+    }
+}
+
 /// Twice what should be there once, and ranks that each wait before they signal.
 #[test]
 fn what_the_tools_own_checks_let_pass() {

@@ -25,7 +25,10 @@ const VARIABLES: [(&str, &str); 11] = [
         "COLLC_RECORD",
         "of programs that use the library: what the files begin with that flight records are written to on a failure",
     ),
-    ("COLLC_SCHEDULE", "schedules to take whatever they cost: `allreduce.ring`"),
+    (
+        "COLLC_SCHEDULE",
+        "schedules to take whatever they cost: `allreduce.ring`, or files for a communicator: `ring8.xml`",
+    ),
     ("COLLC_TOKEN", "what ranks of this job know and others do not"),
     ("COLLC_TUNE", "the file of constants that `collc tune` wrote"),
     ("COLLC_WIRE", "`bf16`, or another narrow float: wider floats travel as it, as `--wire` has it"),

@@ -4,6 +4,7 @@ use super::answers::Answers;
 use super::candidates::Candidate;
 use super::family::Family;
 use super::forced::Forced;
+use super::imposed::Imposed;
 use super::question::Question;
 use super::table::{AS_GOOD, Looks, Table};
 use coll_base::DType;
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Chooser {
     tuning: Tuning,
     forced: Forced,
+    imposed: Vec<Imposed>,
     looks: Looks,
     /// What came with the constants.
     answers: Option<Arc<Answers>>,
@@ -104,6 +106,16 @@ pub enum ChooseError {
         /// Why not.
         reason: String,
     },
+    /// A file is to be taken, and a communicator alone takes files.
+    #[error(
+        "`{file}` is to be taken for {operation}, so there is nothing to choose; calls of a communicator take it, and `collc run {file}` runs it"
+    )]
+    Imposed {
+        /// The file.
+        file: String,
+        /// The operation.
+        operation: String,
+    },
     /// No schedule of the operation can serve.
     #[error("no schedule of {operation} can serve on {ranks} ranks: {reasons}")]
     Nothing {
@@ -131,6 +143,7 @@ impl Chooser {
             answers: answers.map(Arc::new),
             tuning,
             forced: Forced::default(),
+            imposed: Vec::new(),
             looks: Looks::AsNeeded,
             families: Mutex::default(),
             tables: Mutex::default(),
@@ -148,14 +161,25 @@ impl Chooser {
         Chooser { forced, tables: Mutex::default(), families: Mutex::default(), ..self }
     }
 
+    /// Has communicators take the schedules of these files for their operations.
+    pub fn with_imposed(self, imposed: Vec<Imposed>) -> Chooser {
+        Chooser { imposed, ..self }
+    }
+
+    /// The file whose schedule is to be taken for an operation.
+    pub(crate) fn imposed(&self, operation: &str) -> Option<&Imposed> {
+        self.imposed.iter().find(|imposed| imposed.operation == operation)
+    }
+
     /// The constants.
     pub fn tuning(&self) -> &Tuning {
         &self.tuning
     }
 
-    /// A number that tells choosers apart that may choose differently: of constants and forced schedules.
+    /// A number that tells choosers apart that may choose differently: of constants, and schedules and files that are forced.
     pub fn fingerprint(&self) -> u64 {
-        let forced = format!("{:?}", self.forced);
+        let mut forced = format!("{:?}", self.forced);
+        self.imposed.iter().for_each(|imposed| forced += &crate::plans::identity(&imposed.plan));
         forced.bytes().fold(self.tuning.fingerprint(), |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })
@@ -193,6 +217,9 @@ impl Chooser {
 
     /// The answers for calls that differ from this one in size alone: what a communicator keeps for each kind of call.
     pub fn table(&self, question: &Question) -> Result<Arc<Table>, ChooseError> {
+        if let Some(Imposed { file, operation, .. }) = self.imposed(question.operation) {
+            return Err(ChooseError::Imposed { file: file.clone(), operation: (*operation).to_string() });
+        }
         let question = &question.clone().in_order();
         let key = (
             family_key(question),

@@ -198,7 +198,7 @@ fn settings(
         Some(path) => Some(coll::read_text(Path::new(&path))?),
     };
     let forced = std::env::var(choice::SCHEDULE).unwrap_or_default();
-    choice::forced()?;
+    choice::insisted()?;
     let plans = args.through == Through::Plans;
     let checksums = crate::environment::checksums()?;
     if plans && checksums {

@@ -3,7 +3,7 @@
 pub(crate) mod fit;
 
 use crate::args::{CompileArgs, Emit, Passes};
-use crate::cmd::check::{report, sweep::sweep};
+use crate::cmd::check::{plan_bytes, report, sweep::sweep};
 use crate::cmd::{foreign, target};
 use crate::failure::Failure;
 use crate::{output, render};
@@ -22,6 +22,10 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     if let Some(examined) = foreign::open(&args.target, args.root)? {
         refuse_to_overwrite(args)?;
         return foreign::compile(args, examined);
+    }
+    if let Some(bytes) = plan_bytes(&args.target)? {
+        refuse_to_overwrite(args)?;
+        return foreign::show_plan(args, &bytes);
     }
     let mut source = target::open(&args.target)?;
     target::restrict(&mut source, args.choice.schedule.as_deref());

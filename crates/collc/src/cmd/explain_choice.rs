@@ -74,7 +74,8 @@ pub(crate) fn run(args: &ExplainChoiceArgs) -> Result<ExitCode, Failure> {
         (Some(file), None) => format!("shipped ({file} has none for {})", question.transport),
         (None, _) => "shipped; `collc tune` measures this machine's".to_string(),
     };
-    let chooser = Chooser::new(tuning).with_forced(choice::forced()?);
+    let (forced, imposed) = choice::insisted()?;
+    let chooser = Chooser::new(tuning).with_forced(forced).with_imposed(imposed);
     let failure = |error: coll::select::ChooseError| Failure::unusable(error.to_string());
     let considered = chooser.explain(&question).map_err(failure)?;
     let sizes = match args.sizes {
