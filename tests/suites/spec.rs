@@ -39,7 +39,7 @@ fn blocks(page: &Path) -> Vec<Trial> {
                 match mark.split_whitespace().next() {
                     Some("coll") => trials.push(Trial::test(name, move || schedule(&mark, &body))),
                     Some("topology") => trials.push(Trial::test(name, move || topology(&mark, &body))),
-                    Some("xml") => trials.push(Trial::test(name, move || foreign(&mark, &body))),
+                    Some("xml" | "foreign") => trials.push(Trial::test(name, move || foreign(&mark, &body))),
                     Some("export") => trials.push(Trial::test(name, move || export(&mark, &body))),
                     Some("plan") => trials.push(Trial::test(name, move || plan(&mark, &body))),
                     _ => {}
@@ -100,9 +100,10 @@ fn topology(mark: &str, text: &str) -> Result<(), Failed> {
     verdict(mark, &codes)
 }
 
-/// ```` ```xml ```` is MSCCL's.
+/// ```` ```xml ```` is MSCCL's, ```` ```foreign ```` of any form that is read.
 fn foreign(mark: &str, text: &str) -> Result<(), Failed> {
-    let examined = coll::foreign::examine(coll::foreign::Form::MscclXml, "example.xml", text.into(), None);
+    let form = coll::foreign::Form::of(text.as_bytes()).unwrap_or(coll::foreign::Form::MscclXml);
+    let examined = coll::foreign::examine(form, "example", text.into(), None);
     let told = |d: &coll_base::Diagnostic| format!("{} {}", d.code, d.message);
     verdict(mark, &examined.diagnostics.iter().map(told).collect::<Vec<_>>())
 }

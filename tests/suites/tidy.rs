@@ -198,6 +198,7 @@ fn every_code_has_a_page_and_a_fixture() {
         .chain(&files("tests/plan", "plan"))
         .chain(&files("tests/foreign/broken", "xml"))
         .chain(&files("tests/foreign/broken", "plan"))
+        .chain(["json", "goal"].map(|ending| files("tests/foreign/broken", ending)).iter().flatten())
         .chain(["toml", "xml", "txt"].map(|ending| files("tests/topo", ending)).iter().flatten())
         .map(|path| path.file_name().expect("it has a name").to_string_lossy().into_owned())
         .collect();

@@ -21,6 +21,7 @@ mod pairing;
 mod progress;
 mod races;
 mod sums;
+mod tally;
 mod values;
 mod verdict;
 mod whole;
@@ -83,6 +84,21 @@ pub fn prove(plan: &Plan) -> PlanProof {
     }
     let (min_slots, rendezvous) = (progress.min_slots, progress.rendezvous);
     PlanProof { diagnostics, min_slots, rendezvous, claims }
+}
+
+/// How many pairs of operations of one rank touch one memory, one of them writing, or use one connection, in no sure order: all
+/// of them, where [`prove`] tells of the first few. An operation that does so by itself is a pair, and a receive counts as
+/// one with the send that follows it byte by byte. None for a plan that stops or has messages that do not pair up, for
+/// nothing is known of orders there, and where they are too many to count.
+pub fn races(plan: &Plan) -> Option<u64> {
+    coll_plan::verify(plan).ok()?;
+    let whole = whole::Whole::new(plan).ok()?;
+    let messages = pairing::pair(&whole).ok()?;
+    let progress = progress::progress(&whole, &messages);
+    if progress.order.is_empty() && whole.op_count() > 0 {
+        return None;
+    }
+    tally::count(&whole, &messages, &progress.order)
 }
 
 /// What a plan claims and its proof does not bear out.

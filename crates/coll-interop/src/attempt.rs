@@ -44,7 +44,8 @@ pub(crate) fn attempt(
         }
     }
     let equal_chunks_only = layout.refined && layout.chunks > 1;
-    Ok(Imported { plan, copies, equal_chunks_only, warnings })
+    let (races, unordered, sizes_bytes) = (0, Vec::new(), None);
+    Ok(Imported { plan, copies, equal_chunks_only, warnings, races, unordered, sizes_bytes })
 }
 
 /// A name as plans have it: letters, digits and `_`.

@@ -28,6 +28,10 @@ pub const ACCESS: Code = Code("E0911");
 pub const UNSUPPORTED: Code = Code("E0912");
 /// A plan, or a part of one, that the other tool's form cannot say.
 pub const INEXPRESSIBLE: Code = Code("E0913");
+/// Operations of threads that do not wait for each other.
+pub const NO_NOP: Code = Code("E0914");
+/// Messages of one tag and unlike sizes, in no order.
+pub const TAGS: Code = Code("E0915");
 /// Limits that exclude every call.
 pub const NEVER_TAKEN: Code = Code("W0901");
 /// A dependency on a step that does not say that others wait for it.
@@ -48,6 +52,8 @@ pub const ALL: &[(Code, &str)] = &[
     (ACCESS, "memory is used as it may not be"),
     (UNSUPPORTED, "an operation that no plan can do"),
     (INEXPRESSIBLE, "a plan that the format cannot say"),
+    (NO_NOP, "a `nop` is missing"),
+    (TAGS, "messages that their tag does not tell apart"),
     (NEVER_TAKEN, "limits that exclude every call"),
     (UNMARKED, "a dependency that is never published"),
 ];

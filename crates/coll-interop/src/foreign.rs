@@ -2,7 +2,7 @@
 
 use crate::msccl::Algorithm;
 use crate::mscclpp::ExecutionPlan;
-use crate::{Limits, msccl, mscclpp};
+use crate::{Limits, goal, msccl, mscclpp};
 use coll_base::{Diagnostic, FileId, SourceMap};
 use coll_contract::Contract;
 use coll_plan::Plan;
@@ -14,6 +14,8 @@ pub enum Form {
     MscclXml,
     /// An execution plan of MSCCL++.
     MscclppJson,
+    /// GOAL.
+    Goal,
 }
 
 /// How far into a file its form is looked for.
@@ -26,6 +28,7 @@ impl Form {
         let start = &text[..text.len().min(LOOKED_AT_BYTES)];
         let has = |word: &str| start.windows(word.len()).any(|window| window == word.as_bytes());
         match start.first()? {
+            _ if begins_with_ranks(start) => Some(Form::Goal),
             b'<' => Some(Form::MscclXml),
             b'{' if has("\"gpus\"") && !has("\"collc ") => Some(Form::MscclppJson),
             _ => None,
@@ -37,6 +40,24 @@ impl Form {
         match self {
             Form::MscclXml => "MSCCL XML",
             Form::MscclppJson => "MSCCL++ JSON",
+            Form::Goal => "GOAL",
+        }
+    }
+}
+
+/// Whether the first word, comments aside, is GOAL's `num_ranks`.
+fn begins_with_ranks(mut text: &[u8]) -> bool {
+    let end = |text: &[u8], word: &[u8]| text.windows(word.len()).position(|window| window == word);
+    loop {
+        text = text.trim_ascii_start();
+        let after = match text {
+            [b'/', b'/', ..] => end(text, b"\n").map(|at| at + 1),
+            [b'/', b'*', ..] => end(text, b"*/").map(|at| at + 2),
+            _ => return text.strip_prefix(b"num_ranks").is_some_and(|rest| rest.first() == Some(&b' ')),
+        };
+        match after {
+            Some(after) => text = &text[after..],
+            None => return false,
         }
     }
 }
@@ -52,6 +73,12 @@ pub struct Imported {
     pub equal_chunks_only: bool,
     /// What is worth knowing.
     pub warnings: Vec<Diagnostic>,
+    /// Pairs of operations whose order the plan is sure of and the form's own runtime is not: all of them, counted.
+    pub races: u64,
+    /// The first few of these.
+    pub unordered: Vec<Diagnostic>,
+    /// Bytes of the blocks of each class, if the form says sizes.
+    pub sizes_bytes: Option<Vec<u64>>,
 }
 
 /// A schedule of another tool, read and checked by itself.
@@ -61,6 +88,8 @@ pub enum Foreign {
     Msccl(Algorithm),
     /// From MSCCL++ JSON.
     Mscclpp(ExecutionPlan),
+    /// From GOAL.
+    Goal(goal::Schedule),
 }
 
 impl Foreign {
@@ -73,6 +102,7 @@ impl Foreign {
         match form {
             Form::MscclXml => msccl::read(file, text).map(Foreign::Msccl),
             Form::MscclppJson => mscclpp::read(file, text).map(Foreign::Mscclpp),
+            Form::Goal => goal::Schedule::read(file, map).map(Foreign::Goal),
         }
     }
 
@@ -81,6 +111,7 @@ impl Foreign {
         match self {
             Foreign::Msccl(algorithm) => algorithm.name(),
             Foreign::Mscclpp(plan) => plan.name(),
+            Foreign::Goal(schedule) => schedule.name(),
         }
     }
 
@@ -89,6 +120,7 @@ impl Foreign {
         match self {
             Foreign::Msccl(algorithm) => algorithm.ranks(),
             Foreign::Mscclpp(plan) => plan.ranks(),
+            Foreign::Goal(schedule) => schedule.ranks(),
         }
     }
 
@@ -97,6 +129,7 @@ impl Foreign {
         match self {
             Foreign::Msccl(algorithm) => algorithm.collective(),
             Foreign::Mscclpp(plan) => plan.collective(),
+            Foreign::Goal(_) => goal::Schedule::COLLECTIVE,
         }
     }
 
@@ -110,6 +143,7 @@ impl Foreign {
         match self {
             Foreign::Msccl(algorithm) => algorithm.roots(),
             Foreign::Mscclpp(plan) => plan.roots(),
+            Foreign::Goal(_) => None,
         }
     }
 
@@ -118,6 +152,7 @@ impl Foreign {
         match self {
             Foreign::Msccl(algorithm) => algorithm.limits(),
             Foreign::Mscclpp(plan) => plan.limits(),
+            Foreign::Goal(schedule) => schedule.limits(),
         }
     }
 
@@ -136,6 +171,7 @@ impl Foreign {
         match self {
             Foreign::Msccl(algorithm) => algorithm.import(contract, root, map),
             Foreign::Mscclpp(plan) => plan.import(contract, root, map),
+            Foreign::Goal(schedule) => schedule.import(map),
         }
     }
 }
@@ -147,9 +183,15 @@ mod tests {
     #[test]
     fn forms_are_known_by_how_they_begin() {
         assert_eq!(Form::of(b"\r\n<!-- a comment -->\n<algo>"), Some(Form::MscclXml));
+        assert_eq!(Form::of(b"// sends\n/* and */ num_ranks 2"), Some(Form::Goal));
         assert_eq!(Form::of(b"{ \"name\": \"x\", \"gpus\": []}"), Some(Form::MscclppJson));
-        for other in [&b""[..], b"plan 2", b"{\"format\": \"collc plan\", \"gpus\": 1}", b"schedule a: b {}"]
-        {
+        for other in [
+            &b""[..],
+            b"plan 2",
+            b"{\"format\": \"collc plan\", \"gpus\": 1}",
+            b"schedule a: b {}",
+            b"// num_ranks",
+        ] {
             assert_eq!(Form::of(other), None);
         }
     }

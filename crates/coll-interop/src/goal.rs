@@ -1,45 +1,124 @@
-//! GOAL, the input of LogGOPSim and ATLAHS (Hoefler, Siebert, Lumsdaine, *Group Operation Assembly Language*, ICPP 2009):
-//! messages and work of each rank, and what requires what. It knows no data, so what is written cannot be proved again;
-//! the plan that it comes from was.
+//! GOAL schedules: for each rank a graph of sends, receives and computations (T. Hoefler, C. Siebert, A. Lumsdaine,
+//! *Group Operation Assembly Language: a flexible way to express collective communication*, 2009), in the text form
+//! that LogGOPSim's tools read.
+//!
+//! ```text
+//! num_ranks 2
+//! rank 0 {
+//! l1: calc 100
+//! l2: send 8b to 1 tag 5
+//! l2 requires l1
+//! }
+//! rank 1 {
+//! l1: recv 8b from 0 tag 5
+//! }
+//! ```
+//!
+//! `requires` waits for an operation's end, `irequires` for its start. `cpu N` and `nic N` name a rank's processor and
+//! network interface, 0 where they are left out. `-1` as a receive's source or tag stands for any.
+//!
+//! It knows no data. What is written cannot be proved again, though the plan that it comes from was; and what is read becomes
+//! a plan of messages, each of which carries a block of its own from one rank to the other.
 
-use crate::Sizes;
-use crate::refusal::whole;
-use crate::timing::{Doing, work};
-use coll_base::Diagnostic;
-use coll_plan::Plan;
-use std::fmt::Write;
+mod import;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
 
-/// How fast copies and reductions are taken to be: so many bytes a nanosecond, which is GB/s.
-pub const LOCAL_BYTES_PER_NS: u64 = 10;
+pub use import::Schedule;
+pub use read::GoalError;
+pub use write::{LOCAL_BYTES_PER_NS, write};
 
-/// Writes a plan at some sizes. A message of no bytes is written as one of 1 byte, for LogGOPSim takes no smaller one.
-///
-/// # Errors
-/// If it is one rank's part alone.
-pub fn write(plan: &Plan, sizes: &Sizes) -> Result<String, Box<Diagnostic>> {
-    whole(plan, "GOAL")?;
-    let mut text = format!("num_ranks {}\n", plan.world());
-    for (rank, work) in work(plan, sizes).iter().enumerate() {
-        let _ = write!(text, "\nrank {rank} {{\n");
-        for (at, one) in work.iter().enumerate() {
-            let _ = match one.doing {
-                Doing::Send { peer, tag, size_bytes } => {
-                    writeln!(text, "l{at}: send {}b to {peer} tag {tag}", size_bytes.max(1))
-                }
-                Doing::Receive { peer, tag, size_bytes } => {
-                    writeln!(text, "l{at}: recv {}b from {peer} tag {tag}", size_bytes.max(1))
-                }
-                Doing::Copy { size_bytes } | Doing::Reduce { size_bytes } => {
-                    writeln!(text, "l{at}: calc {}", size_bytes / LOCAL_BYTES_PER_NS)
-                }
-            };
-        }
-        for (at, one) in work.iter().enumerate() {
-            for after in &one.after {
-                let _ = writeln!(text, "l{at} requires l{after}");
-            }
-        }
-        text += "}\n";
+/// A schedule for all ranks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Goal {
+    /// What each rank does.
+    pub ranks: Vec<GoalRank>,
+}
+
+/// What one rank does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GoalRank {
+    /// Its operations, in the order of the file.
+    pub ops: Vec<GoalOp>,
+    /// What waits for what, in the order of the file.
+    pub edges: Vec<Edge>,
+}
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoalOp {
+    /// Its label; empty if it has none.
+    pub label: String,
+    /// The line it stands in, from 1.
+    pub line: u32,
+    /// What it does.
+    pub kind: GoalKind,
+    /// The processor of the rank that does it.
+    pub cpu: u32,
+    /// The network interface of the rank that it goes through.
+    pub nic: u32,
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoalKind {
+    /// Sends to a rank.
+    Send {
+        /// The receiver.
+        to: u32,
+        /// Its size.
+        bytes: u64,
+        /// What its receive asks for.
+        tag: u32,
+    },
+    /// Receives from a rank.
+    Recv {
+        /// The sender; any if there is none.
+        from: Option<u32>,
+        /// What is asked for. The message's own size counts.
+        bytes: u64,
+        /// The tag; any if there is none.
+        tag: Option<u32>,
+    },
+    /// Computes.
+    Calc {
+        /// For so long.
+        ns: u64,
+    },
+}
+
+/// One operation of a rank waits for another: indices into [`GoalRank::ops`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// What waits.
+    pub op: u32,
+    /// What it waits for.
+    pub on: u32,
+    /// It waits for the other's start, not its end.
+    pub start: bool,
+}
+
+impl Goal {
+    /// Reads the text form. `file` is what messages call it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line and column.
+    pub fn from_text(file: &str, text: &str) -> Result<Goal, GoalError> {
+        read::read(file, text)
     }
-    Ok(text)
+}
+
+impl std::fmt::Display for GoalKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let any = |value: Option<u32>| value.map_or("any".to_string(), |value| value.to_string());
+        match *self {
+            GoalKind::Send { to, bytes, tag } => write!(f, "send {bytes}b to {to} tag {tag}"),
+            GoalKind::Recv { from, bytes, tag } => {
+                write!(f, "recv {bytes}b from {} tag {}", any(from), any(tag))
+            }
+            GoalKind::Calc { ns } => write!(f, "calc {ns}"),
+        }
+    }
 }

@@ -8,8 +8,8 @@
 //! |---|---|---|
 //! | MSCCL XML | [`msccl`] | [`msccl::write()`] |
 //! | MSCCL++ JSON | [`mscclpp`] | [`mscclpp::write()`] |
-//! | GOAL | no: it says nothing of data | [`goal::write()`] |
-//! | Chakra execution traces | no, likewise | [`chakra::write()`] |
+//! | GOAL | [`goal`], as messages without a collective | [`goal::write()`] |
+//! | Chakra execution traces | no: they say nothing of data | [`chakra::write()`] |
 
 mod attempt;
 pub mod chakra;
@@ -27,7 +27,9 @@ pub mod mscclpp;
 mod refusal;
 mod timing;
 mod weave;
+mod written;
 
 pub use foreign::{Foreign, Form, Imported};
 pub use limits::Limits;
 pub use timing::Sizes;
+pub use written::Written;

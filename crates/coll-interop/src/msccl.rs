@@ -20,7 +20,7 @@ mod read;
 mod write;
 
 pub use model::Algorithm;
-pub use write::{WriteOptions, Written, write};
+pub use write::{CHUNKS_MAX, WriteOptions, write};
 
 use coll_base::{Diagnostic, FileId};
 

@@ -24,7 +24,6 @@ mod drawing;
 mod engine;
 mod error;
 mod flows;
-pub mod goal;
 pub mod loggops;
 mod path;
 mod placed;
@@ -37,6 +36,7 @@ mod trace;
 mod ways;
 
 pub use bound::Bound;
+pub use coll_interop::goal;
 pub use compare::{Comparison, SizeTime, compare, crossovers};
 pub use drawing::{DrawError, drawing};
 pub use error::SimError;

@@ -36,6 +36,16 @@ pub struct ForeignSchedule {
     pub copies: u32,
     /// Counts have to divide by its chunks.
     pub equal_chunks_only: bool,
+    /// Bytes of the blocks of each class, if the form says sizes.
+    pub sizes_bytes: Option<Vec<u64>>,
+}
+
+impl ForeignSchedule {
+    /// The element count of every class, at the sizes that the form says, in whole elements; none if it says none.
+    pub fn counts(&self, element_size_bytes: u64) -> Option<Vec<u64>> {
+        let sizes = self.sizes_bytes.as_ref()?;
+        Some(sizes.iter().map(|size| size.div_ceil(element_size_bytes.max(1))).collect())
+    }
 }
 
 /// What the proof of a foreign schedule found.
@@ -49,8 +59,9 @@ pub struct Verdict {
     pub min_slots: u32,
     /// Ranks that end with one reduced value have it by one reduction tree.
     pub same_reduction_tree: bool,
-    /// Accesses or messages in no order; of very many, the first few.
-    pub races: u32,
+    /// Pairs of operations that touch one memory, or use one connection, in no sure order; of more than can be counted, those
+    /// that are told.
+    pub races: u64,
 }
 
 impl Examined {
@@ -111,10 +122,15 @@ fn with_root(
     plan.slots = if proof.rendezvous { 0 } else { proof.min_slots };
     plan.claims = proof.claims;
     let errors = || proof.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
-    let races = errors().filter(|d| [RACE, MESSAGES_UNORDERED].contains(&d.code)).count() as u32;
+    let told = errors().filter(|d| [RACE, MESSAGES_UNORDERED].contains(&d.code)).count();
+    let races = match told {
+        0 => 0,
+        _ => coll_check::plan::races(&plan).unwrap_or(told as u64),
+    };
+    let races = races + imported.races;
     let verdict = Verdict {
-        ok: errors().count() == 0,
-        postcondition: known.map(|_| errors().count() == races as usize && proof.min_slots > 0),
+        ok: errors().count() == 0 && imported.races == 0,
+        postcondition: known.map(|_| errors().count() == told && proof.min_slots > 0),
         min_slots: proof.min_slots,
         same_reduction_tree: proof.claims.same_reduction_tree,
         races,
@@ -123,6 +139,7 @@ fn with_root(
         plan.proof = Some(Proof::Whole(coll_plan::hash(&plan)));
     }
     let mut diagnostics = imported.warnings;
+    diagnostics.extend(imported.unordered);
     diagnostics.extend(proof.diagnostics);
     let schedule = ForeignSchedule {
         name: foreign.name().to_string(),
@@ -132,6 +149,7 @@ fn with_root(
         limits: foreign.limits().clone(),
         copies: imported.copies,
         equal_chunks_only: imported.equal_chunks_only,
+        sizes_bytes: imported.sizes_bytes,
     };
     (diagnostics, Some(schedule))
 }

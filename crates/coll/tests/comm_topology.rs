@@ -31,7 +31,7 @@ fn summed(comm: &mut Communicator, len: usize) -> String {
     let n = comm.world();
     let base = (0..n).sum::<u32>() as f32;
     assert!(sum.iter().enumerate().all(|(at, &sum)| sum == base + (n as usize * (at % 7)) as f32));
-    comm.recorded().last().expect("it is recorded").schedule.clone()
+    comm.flight_record().last().expect("it is recorded").schedule.clone()
 }
 
 #[test]

@@ -288,8 +288,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) ranks: Option<RankCounts>,
     /// Size of the operation's buffer, as in nccl-tests: `28`, `64K`, `1MiB`
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", allow_hyphen_values = true)]
-    pub(crate) bytes: Bytes,
+    /// [default: 1MiB, or the nearest size that a file of another tool is for]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub(crate) bytes: Option<Bytes>,
     /// Elements of each block instead, where blocks differ: `3,0,7`, a matrix with a row for each rank (`1,2;0,3`), or a file
     /// of such lines. `alltoallv`, `allgatherv`, `gatherv`, `scatterv` and `reduce_scatterv` need it
     #[arg(long, value_name = "COUNTS", conflicts_with = "bytes", allow_hyphen_values = true)]
@@ -313,9 +314,13 @@ pub(crate) struct RunArgs {
     /// The root
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub(crate) root: Option<u32>,
-    /// Run in place: each buffer is input and output at once
+    /// Run in place: each buffer is input and output at once. A file of another tool that is for such calls alone runs in place
+    /// without it
     #[arg(long)]
     pub(crate) in_place: bool,
+    /// Run a file of another tool though its limits exclude the call, such as `maxBytes` or `outofplace`
+    #[arg(long)]
+    pub(crate) ignore_limits: bool,
     /// Take a schedule whose bits depend on the number of ranks alone, for all sizes [env: COLLC_DETERMINISTIC]
     #[arg(long)]
     pub(crate) deterministic: bool,

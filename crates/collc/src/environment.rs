@@ -26,7 +26,10 @@ const VARIABLES: [(&str, &str); 13] = [
         "COLLC_RECORD",
         "of programs that use the library: what the files begin with that flight records are written to on a failure",
     ),
-    ("COLLC_SCHEDULE", "schedules to take whatever they cost: `allreduce.ring`"),
+    (
+        "COLLC_SCHEDULE",
+        "schedules to take whatever they cost: `allreduce.ring`, or files for a communicator: `ring8.xml`",
+    ),
     (TOKEN, "what ranks of this job know and others do not"),
     (
         "COLLC_TOPOLOGY",

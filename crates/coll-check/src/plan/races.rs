@@ -11,7 +11,7 @@ use super::order::Order;
 use super::pairing::Messages;
 use super::whole::{NONE, OpKey, TOLD_MAX, Whole, buffer_of};
 use coll_base::Diagnostic;
-use coll_plan::{Action, Op, RankPlan, Region, Run, Store};
+use coll_plan::{Action, Op, RankPlan, Region, Store};
 
 /// Finds accesses and messages whose order is left to chance.
 pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> Vec<Diagnostic> {
@@ -48,7 +48,7 @@ pub(super) fn check(whole: &Whole, messages: &Messages, order: &[OpKey]) -> Vec<
 }
 
 /// Whether a copy copies a given block onto itself, if run in place.
-fn has_own_copy(part: &RankPlan) -> bool {
+pub(super) fn has_own_copy(part: &RankPlan) -> bool {
     let copies = part.ops.iter().filter(|op| op.action == Action::Copy);
     copies
         .flat_map(|op| part.regions(op.source).iter().zip(part.regions(op.target)))
@@ -74,7 +74,7 @@ fn beyond_limits() -> Diagnostic {
 }
 
 /// The order of running, cut apart by rank.
-fn by_rank(whole: &Whole, order: &[OpKey]) -> Vec<OpKey> {
+pub(super) fn by_rank(whole: &Whole, order: &[OpKey]) -> Vec<OpKey> {
     let mut next: Vec<OpKey> = whole.plan.ranks.iter().map(|part| whole.base(part.rank)).collect();
     let mut sorted = vec![0; order.len()];
     for &key in order {
@@ -86,7 +86,7 @@ fn by_rank(whole: &Whole, order: &[OpKey]) -> Vec<OpKey> {
 }
 
 /// Neighbouring operations of a connection's end that stand in two lanes, as `(rank, first, second)`, by rank.
-fn link_pairs(whole: &Whole, messages: &Messages) -> Vec<(u32, OpKey, OpKey)> {
+pub(super) fn link_pairs(whole: &Whole, messages: &Messages) -> Vec<(u32, OpKey, OpKey)> {
     let mut pairs = Vec::new();
     for two in messages.list.windows(2).filter(|two| two[0].first == two[1].first) {
         for (a, b) in [(two[0].send, two[1].send), (two[0].receive, two[1].receive)] {
@@ -156,9 +156,40 @@ struct Access<'a> {
     region: &'a Region,
 }
 
-type Touch<'a> = fn(&mut Watch<'a>, Access, usize);
+/// Tells each piece of memory that an operation touches: its place among the rank's, which region of a side it is of, and
+/// whether it is written. Reads come first.
+pub(super) fn accesses<'p>(
+    whole: &Whole,
+    part: &'p RankPlan,
+    op: &Op,
+    in_place: bool,
+    mut touch: impl FnMut(usize, u32, &'p Region, bool),
+) {
+    let is_nothing = |i: usize| {
+        let (from, to) = (part.regions(op.source).get(i), part.regions(op.target).get(i));
+        in_place && op.action == Action::Copy && from.zip(to).is_some_and(|(from, to)| is_own(from, to))
+    };
+    let pieces = whole.plan.pieces() as usize;
+    for (run, writes) in [(op.source, false), (op.operand, false), (op.target, true)] {
+        for (region, number) in part.regions(run).iter().zip(0..) {
+            let is_apart = !in_place && matches!(region.store, Store::In(_));
+            if is_apart || is_nothing(number as usize) {
+                continue;
+            }
+            match buffer_of(region) {
+                None => touch(whole.width as usize * pieces + region.block as usize, number, region, writes),
+                Some(buffer) => {
+                    let block = whole.block(buffer, region.block) as usize * pieces;
+                    for piece in region.low..region.high {
+                        touch(block + piece as usize, number, region, writes);
+                    }
+                }
+            }
+        }
+    }
+}
 
-impl<'w> Watch<'w> {
+impl Watch<'_> {
     /// Goes through a rank's operations in the order of running.
     fn rank(&mut self, part: &RankPlan, in_place: bool, ops: &[OpKey]) {
         let pieces = self.whole.width as usize * self.whole.plan.pieces() as usize;
@@ -176,39 +207,10 @@ impl<'w> Watch<'w> {
     }
 
     fn operation(&mut self, part: &RankPlan, key: OpKey, op: &Op) {
-        let skipped = |i: usize| {
-            let (from, to) = (part.regions(op.source).get(i), part.regions(op.target).get(i));
-            self.in_place
-                && op.action == Action::Copy
-                && from.zip(to).is_some_and(|(from, to)| is_own(from, to))
-        };
-        let skips = (0..op.target.len()).any(skipped);
-        let skipped: Vec<bool> = if skips { (0..op.target.len()).map(skipped).collect() } else { Vec::new() };
-        for (run, touch) in
-            [(op.source, Watch::read as Touch<'w>), (op.operand, Watch::read), (op.target, Watch::write)]
-        {
-            self.each(part, key, run, &skipped, touch);
-        }
-    }
-
-    fn each(&mut self, part: &RankPlan, key: OpKey, run: Run, skipped: &[bool], touch: Touch<'w>) {
-        let pieces = self.whole.plan.pieces() as usize;
-        for (region, number) in part.regions(run).iter().zip(0..) {
-            let is_apart = !self.in_place && matches!(region.store, Store::In(_));
-            if is_apart || skipped.get(number as usize) == Some(&true) {
-                continue;
-            }
+        accesses(self.whole, part, op, self.in_place, |at, number, region, writes| {
             let access = Access { key, number, region };
-            match buffer_of(region) {
-                None => touch(self, access, self.whole.width as usize * pieces + region.block as usize),
-                Some(buffer) => {
-                    let block = self.whole.block(buffer, region.block) as usize * pieces;
-                    for piece in region.low..region.high {
-                        touch(self, access, block + piece as usize);
-                    }
-                }
-            }
-        }
+            if writes { self.write(access, at) } else { self.read(access, at) }
+        });
     }
 
     fn read(&mut self, access: Access, at: usize) {

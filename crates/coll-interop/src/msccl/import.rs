@@ -132,14 +132,11 @@ impl Algorithm {
             Some(_) => None,
         };
         if let Some(why) = why {
-            let told = Diagnostic::new(
-                NEVER_TAKEN,
-                self.limits_span,
-                format!("`{}` may never be taken", self.name),
-            )
-            .expected("`inplace`, `outofplace`, `minBytes` and `maxBytes` that leave some call")
-            .found(why)
-            .help("write the sizes that it is for; here it is taken for what is asked, whatever they say");
+            let told =
+                Diagnostic::new(NEVER_TAKEN, self.limits_span, format!("`{}` may never be taken", self.name))
+                    .expected("`inplace`, `outofplace`, `minBytes` and `maxBytes` that leave some call")
+                    .found(why)
+                    .help("write the sizes that it is for; here a `maxBytes` of 0 is no limit");
             warnings.push(told);
         }
         let unmarked = |gpu: &super::model::Gpu| {

@@ -6,12 +6,14 @@
 //! 2. `blocks`: connections become thread blocks, and get channels such that fused ones share theirs;
 //! 3. here: dependencies are spread over steps and `nop`s, and all is written down.
 //!
-//! The runtimes' limits are told as remarks and break nothing here: they differ from one to the other.
+//! 4. `limits`: what RCCL and msccl-executor-nccl could not load is told.
 
 mod blocks;
 mod flow;
+mod limits;
 
 use super::kind::Kind;
+use crate::Written;
 use crate::collectives::{self, Known};
 use crate::grid::{Grid, Scratch};
 use crate::refusal::{refusal, whole};
@@ -19,6 +21,7 @@ use blocks::ThreadBlocks;
 use coll_base::Diagnostic;
 use coll_plan::Plan;
 use flow::{Flow, Move};
+use limits::Most;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -36,21 +39,24 @@ pub struct WriteOptions {
     /// What is received and sent on is one step, where the order allows. Such a step holds its outgoing slot before it frees
     /// the incoming one, so that a file may need more slots.
     pub fuse: bool,
+    /// The most chunks of one step, from 1 to 64. Runtimes cut steps of many chunks up where chunks are large, down to single
+    /// ones, each of which takes a slot.
+    pub chunks_max: u32,
 }
+
+/// Runtimes take fewer than 72 chunks in a step.
+pub const CHUNKS_MAX: u32 = 64;
 
 impl Default for WriteOptions {
     fn default() -> WriteOptions {
-        WriteOptions { protocol: "Simple".into(), min_bytes: 0, max_bytes: 1 << 30, fuse: true }
+        WriteOptions {
+            protocol: "Simple".into(),
+            min_bytes: 0,
+            max_bytes: 1 << 30,
+            fuse: true,
+            chunks_max: CHUNKS_MAX,
+        }
     }
-}
-
-/// A file, and what is to be known of it.
-#[derive(Clone, Debug)]
-pub struct Written {
-    /// Its text.
-    pub text: String,
-    /// Limits of runtimes that it exceeds, each named.
-    pub remarks: Vec<String>,
 }
 
 /// Writes a proved plan.
@@ -73,7 +79,8 @@ pub fn write(plan: &Plan, options: &WriteOptions) -> Result<Written, Box<Diagnos
     let mut flow = Flow::of(plan, options.fuse).ok_or_else(stops)?;
     let blocks = ThreadBlocks::of(plan, &flow);
     flow.split(plan, |into, out| blocks.are_joined(into, out));
-    let sheet = Sheet { plan, known, grid: &grid, flow: &flow, blocks: &blocks };
+    let chunks_max = options.chunks_max.clamp(1, CHUNKS_MAX);
+    let sheet = Sheet { plan, known, grid: &grid, flow: &flow, blocks: &blocks, chunks_max };
     Ok(sheet.write(options))
 }
 
@@ -92,6 +99,7 @@ struct Sheet<'a> {
     grid: &'a Grid,
     flow: &'a Flow,
     blocks: &'a ThreadBlocks,
+    chunks_max: u32,
 }
 
 /// Steps of each thread block of a rank.
@@ -105,7 +113,7 @@ impl Sheet<'_> {
         let mut text = format!(
             "<algo name=\"{}\" proto=\"{}\" nchannels=\"{channels}\" nchunksperloop=\"{}\" ngpus=\"{}\" coll=\"{}\" \
              inplace=\"1\" outofplace=\"1\" minBytes=\"{}\" maxBytes=\"{}\">\n",
-            crate::attempt::word(&plan.name),
+            name(plan),
             options.protocol,
             blocks * self.grid.chunks,
             plan.world(),
@@ -113,12 +121,12 @@ impl Sheet<'_> {
             options.min_bytes,
             options.max_bytes,
         );
-        let mut most = Most { channels, ..Most::default() };
+        let mut most = Most::of(channels);
         for rank in 0..plan.world() {
             self.gpu(&mut text, rank, blocks, &mut most);
         }
         text += "</algo>\n";
-        Written { text, remarks: most.remarks() }
+        Written { text, beyond: most.beyond(), form: FORM, loaded_by: "RCCL and msccl-executor-nccl" }
     }
 
     fn gpu(&self, text: &mut String, rank: u32, blocks: u32, most: &mut Most) {
@@ -143,9 +151,10 @@ impl Sheet<'_> {
                 peer(block.receive),
                 block.channel
             );
+            let marks = limits::marks(steps);
             for (number, step) in steps.iter().enumerate() {
                 let (on, at) = step.depends.map_or((-1, -1), |(on, at)| (i64::from(on), i64::from(at)));
-                let is_awaited = awaited.contains(&(id as u32, number as u32)) || keeps_apart(steps, number);
+                let is_awaited = awaited.contains(&(id as u32, number as u32)) || marks[number];
                 let _ = writeln!(
                     text,
                     "      <step s=\"{number}\" type=\"{}\" srcbuf=\"{}\" srcoff=\"{}\" dstbuf=\"{}\" dstoff=\"{}\" \
@@ -162,7 +171,7 @@ impl Sheet<'_> {
             *text += "    </tb>\n";
         }
         *text += "  </gpu>\n";
-        most.note(&steps);
+        most.note(self.blocks.of_rank(rank), &steps, [input, output, scratch.chunks]);
     }
 
     /// The steps of a rank's thread blocks, and which of them others wait for.
@@ -209,7 +218,7 @@ impl Sheet<'_> {
             });
         }
         let mut depends = own;
-        for (kind, source, target, count) in moved.steps(self.plan, self.grid) {
+        for (kind, source, target, count) in moved.steps(self.plan, self.grid, self.chunks_max) {
             let place = |region: Option<(coll_plan::Region, u32)>, other: char| {
                 region.map_or((other, -1), |(region, skip)| self.place(moved.rank, &region, skip, scratch))
             };
@@ -239,48 +248,9 @@ impl Sheet<'_> {
     }
 }
 
-/// RCCL merges reductions into one chunk that follow each other, and takes the last one's count for all: those of unlike
-/// counts are kept apart by the mark that others wait.
-fn keeps_apart(steps: &[Step], at: usize) -> bool {
-    let (step, next) = (&steps[at], steps.get(at + 1));
-    next.is_some_and(|next| {
-        step.kind == Kind::Reduce
-            && next.kind == Kind::Reduce
-            && next.depends.is_none()
-            && step.target == next.target
-            && step.source.0 == next.source.0
-            && step.count != next.count
-    })
-}
-
-/// The most of everything that runtimes have limits for.
-#[derive(Default)]
-struct Most {
-    channels: u32,
-    steps: usize,
-    blocks: usize,
-    nodes: usize,
-}
-
-impl Most {
-    fn note(&mut self, steps: &Steps) {
-        self.steps = self.steps.max(steps.iter().map(Vec::len).max().unwrap_or(0));
-        self.blocks = self.blocks.max(steps.len());
-        self.nodes = self.nodes.max(2 + steps.iter().map(|steps| steps.len() + 1).sum::<usize>());
-    }
-
-    fn remarks(&self) -> Vec<String> {
-        let over = |most: usize, limit: usize, what: &str, whose: &str| {
-            (most > limit).then(|| format!("{most} {what}, where {whose} takes {limit}"))
-        };
-        let remarks = [
-            over(self.steps, 64, "steps in a thread block", "RCCL"),
-            over(self.steps, 256, "steps in a thread block", "the classic MSCCL runtime"),
-            over(self.blocks, 64, "thread blocks on a rank", "RCCL"),
-            over(self.nodes, 4096, "elements for a rank", "RCCL"),
-            over(self.channels as usize, 32, "channels", "NCCL"),
-            over(self.channels as usize, 128, "channels", "RCCL"),
-        ];
-        remarks.into_iter().flatten().collect()
-    }
+/// What the plan is called, short enough for parsers of fixed size.
+fn name(plan: &Plan) -> String {
+    let mut word = crate::attempt::word(&plan.name);
+    word.truncate(200);
+    word
 }

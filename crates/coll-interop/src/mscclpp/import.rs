@@ -13,6 +13,7 @@ use crate::weave::{Staged, Weaver};
 use coll_base::{Diagnostic, SourceMap, Span};
 use coll_contract::Contract;
 use coll_plan::Plan;
+use std::cell::RefCell;
 
 /// The most pieces that a chunk is cut into for thread blocks that share operations.
 const PARTS_MAX: u32 = 1 << 10;
@@ -40,14 +41,20 @@ impl ExecutionPlan {
         };
         let mut layout = self.layout(known, &contract, &declared).map_err(|told| vec![*told])?;
         self.bounds(&layout, parts).map_err(|told| vec![*told])?;
-        attempt(contract, &mut layout, !self.limits.in_place, Vec::new(), |contract, layout, staged| {
+        let missing = RefCell::new((0, Vec::new()));
+        let woven = |contract: &Contract, layout: &Layout, staged: &Staged| {
             let title = Title {
                 name: format!("{}.{}", contract.collective, word(&self.name)),
                 root,
                 file: map.name(self.span.file),
             };
-            self.weave(contract, layout, staged, parts, map, title)
-        })
+            let (plan, copies, found) = self.weave(contract, layout, staged, parts, map, title)?;
+            missing.replace(found);
+            Ok((plan, copies))
+        };
+        let imported = attempt(contract, &mut layout, !self.limits.in_place, Vec::new(), woven)?;
+        let (races, unordered) = missing.into_inner();
+        Ok(Imported { races, unordered, ..imported })
     }
 
     /// Into how many pieces a chunk falls, so that every group of thread blocks can share it.
@@ -137,16 +144,17 @@ impl ExecutionPlan {
         parts: u32,
         map: &SourceMap,
         title: Title<'_>,
-    ) -> Result<(Plan, u32), Stop> {
+    ) -> Result<(Plan, u32, (u64, Vec<Diagnostic>)), Stop> {
         let pieces = if layout.refined { 1 } else { layout.chunks };
         let weaver = Weaver::new(contract, pieces, |rank| layout.memory(rank), staged);
         let mut paper = Paper::new(self, layout, weaver, parts, map);
         paper.run()?;
+        let missing = paper.order.missing();
         let mut weaver = paper.weaver;
         if self.limits.in_place {
             weaver.copy_what_stays();
         }
         let copies = weaver.copies();
-        Ok((weaver.finish(title), copies))
+        Ok((weaver.finish(title), copies, missing))
     }
 }

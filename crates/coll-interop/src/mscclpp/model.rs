@@ -88,6 +88,8 @@ pub(crate) enum Act {
     Wait {
         relaxed: bool,
     },
+    /// Lets the threads of the block wait for each other.
+    Nop,
     /// Waits for other thread blocks of the rank.
     Barrier,
     Acquire,
@@ -120,5 +122,7 @@ pub(crate) struct Op {
     pub(crate) meets: u32,
     /// Which part of how many thread blocks that share it.
     pub(crate) part: (u32, u32),
+    /// A proxy of the channel does it, in order with the channel's signals.
+    pub(crate) by_proxy: bool,
     pub(crate) span: Span,
 }

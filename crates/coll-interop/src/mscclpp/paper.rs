@@ -2,6 +2,7 @@
 //! gets, signals and packets.
 
 use super::model::{Act, ExecutionPlan, Op, Side};
+use super::order::{Heard, Order, Touch};
 use crate::attempt::Stop;
 use crate::codes::{ACCESS, CHUNKS, RING, UNMATCHED, UNSUPPORTED};
 use crate::layout::Layout;
@@ -49,15 +50,17 @@ pub(super) struct Paper<'a> {
     /// Streams from one rank to another.
     counts: HashMap<(u32, u32), u32>,
     /// Signals that were sent and not waited for: by sender, receiver and which channel of both.
-    signals: BTreeMap<(u32, u32, u32), VecDeque<(OpRef, Span)>>,
+    signals: BTreeMap<(u32, u32, u32), VecDeque<(OpRef, Span, Heard)>>,
     /// Which thread block signals on a channel, and which waits.
     users: HashMap<(u32, u32, u32, bool), u32>,
     /// Who wrote packets into a cell of a rank.
     packets: HashMap<(u32, CellId), OpRef>,
     /// For each semaphore of a rank, what those who acquire it wait for.
-    semaphores: HashMap<(u32, u32), VecDeque<Vec<OpRef>>>,
+    semaphores: HashMap<(u32, u32), VecDeque<(Vec<OpRef>, Heard)>>,
     /// Thread blocks that have come to a barrier.
     arrived: HashMap<(u32, u32), Vec<usize>>,
+    /// What the executor does not order and the plan would.
+    pub(super) order: Order,
 }
 
 impl<'a> Paper<'a> {
@@ -75,9 +78,10 @@ impl<'a> Paper<'a> {
                 blocks.push(State { rank, id, lane, at: 0, last: None, pending: Vec::new() });
             }
             for (number, &free) in (0..).zip(&gpu.semaphores) {
-                semaphores.insert((rank, number), (0..free).map(|_| Vec::new()).collect());
+                semaphores.insert((rank, number), (0..free).map(|_| Default::default()).collect());
             }
         }
+        let order = Order::new(blocks.iter().map(|block: &State| (block.rank, block.id)).collect());
         Paper {
             plan,
             layout,
@@ -92,6 +96,7 @@ impl<'a> Paper<'a> {
             packets: HashMap::new(),
             semaphores,
             arrived: HashMap::new(),
+            order,
         }
     }
 
@@ -111,8 +116,9 @@ impl<'a> Paper<'a> {
         if (0..self.blocks.len()).any(|block| self.head(block).is_some()) {
             return Err(told(self.ring()));
         }
+        self.order.end();
         for (&(from, to, _), rest) in &self.signals {
-            if let Some(&(_, span)) = rest.front() {
+            if let Some(&(_, span, _)) = rest.front() {
                 let message = format!("rank {to} never waits for a signal of rank {from}");
                 let diagnostic = Diagnostic::new(UNMATCHED, span, message)
                     .expected("as many waits as signals on each channel")
@@ -145,7 +151,10 @@ impl<'a> Paper<'a> {
                 }
                 for &(peer, nth) in &op.channels {
                     let signal = self.signals.get_mut(&(peer, rank, nth)).and_then(VecDeque::pop_front);
-                    self.blocks[block].pending.extend(signal.map(|(signal, _)| signal));
+                    if let Some((signal, _, heard)) = signal {
+                        self.order.hear(block, &heard);
+                        self.blocks[block].pending.push(signal);
+                    }
                 }
             }
             Act::Signal { relaxed } => {
@@ -162,18 +171,24 @@ impl<'a> Paper<'a> {
                 }
                 for &number in &op.numbers {
                     let after = self.semaphores.get_mut(&(rank, number)).and_then(VecDeque::pop_front);
-                    self.blocks[block].pending.extend(after.into_iter().flatten());
+                    if let Some((after, heard)) = after {
+                        self.order.hear(block, &heard);
+                        self.blocks[block].pending.extend(after);
+                    }
                 }
             }
             Act::Release => {
-                let done = self.done(block);
+                let done = (self.done(block), self.order.tell(block));
                 for &number in &op.numbers {
                     self.semaphores.entry((rank, number)).or_default().push_back(done.clone());
                 }
             }
+            Act::Nop => self.order.nop(block),
             Act::Barrier => return Ok(self.arrive(block, op)),
             Act::Move | Act::Reduce => {
                 let Some(waits) = self.packets_there(rank, op) else { return Ok(false) };
+                let touches = self.touches(rank, op);
+                self.order.moves((block, self.blocks[block].at), op, &touches);
                 self.blocks[block].pending.extend(waits);
                 self.moves(block, op)?;
             }
@@ -222,6 +237,7 @@ impl<'a> Paper<'a> {
             return false;
         }
         let all = self.arrived.remove(&key).unwrap_or_default();
+        self.order.meet(&all);
         let done: Vec<OpRef> = all.iter().flat_map(|&block| self.done(block)).collect();
         for &other in &all {
             self.blocks[other].pending = done.clone();
@@ -254,6 +270,26 @@ impl<'a> Paper<'a> {
         Some(waits)
     }
 
+    /// All that an operation reads and writes, here and elsewhere.
+    fn touches(&self, rank: u32, op: &Op) -> Vec<Touch> {
+        let mut touches = Vec::new();
+        for (sides, writes) in [(&op.sources, false), (&op.targets, true)] {
+            for side in sides {
+                let on = side.peer.map_or(rank, |(peer, _)| peer);
+                let touch = |(place, cell)| Touch {
+                    rank: on,
+                    cell,
+                    writes,
+                    packets: side.packets,
+                    side: (on, side.buffer, side.index, side.size),
+                    place,
+                };
+                touches.extend((0..).zip(self.cells(rank, op, side)).map(touch));
+            }
+        }
+        touches
+    }
+
     /// The channel of a stream, and the lane of the rank that it comes to (of answers, that it goes out from).
     fn stream(&mut self, from: u32, to: u32, id: u32, stream: Stream) -> (u32, u32) {
         if let Some(&known) = self.streams.get(&(from, to, id, stream)) {
@@ -274,8 +310,9 @@ impl<'a> Paper<'a> {
         let (rank, id) = (self.blocks[block].rank, self.blocks[block].id);
         let stream = if relaxed { Stream::Relaxed } else { Stream::Data };
         let (channel, lane) = self.stream(rank, peer, id, stream);
-        let heard = self.carry(block, op, (peer, channel, lane), &[], &[])?;
-        self.signals.entry((rank, peer, nth)).or_default().push_back((heard, op.span));
+        let arrival = self.carry(block, op, (peer, channel, lane), &[], &[])?;
+        let heard = self.order.tell(block);
+        self.signals.entry((rank, peer, nth)).or_default().push_back((arrival, op.span, heard));
         Ok(())
     }
 

@@ -38,16 +38,10 @@ fn plan(json: &Json) -> Read<ExecutionPlan> {
         max_bytes: (max != u64::MAX).then_some(max),
         chunks: 1,
     };
+    of_the_executor(json)?;
     let mut read = Vec::new();
     for (rank, gpu) in (0..).zip(list) {
-        let id = gpu.need("id")?;
-        if id.int("id", 0..=u64::from(u32::MAX))? != rank {
-            let told = Diagnostic::new(NUMBERING, id.span(), "a rank's id is out of order")
-                .expected(format!("`id` {rank}, as ranks are numbered from 0 in their order"))
-                .found(format!("`id` {}", id.int("id", 0..=u64::MAX)?))
-                .help("number them anew");
-            return Err(Box::new(told));
-        }
+        in_order(gpu, "rank", rank)?;
         read.push(Rank::new(gpu, rank as u32, list.len() as u64)?.gpu()?);
     }
     Ok(ExecutionPlan {
@@ -57,6 +51,32 @@ fn plan(json: &Json) -> Read<ExecutionPlan> {
         gpus: read,
         span: json.span(),
     })
+}
+
+/// What only MSCCL++'s executor needs: it is read, and makes no difference to a plan.
+fn of_the_executor(json: &Json) -> Read<()> {
+    for name in ["reuse_resources", "use_double_scratch_buffer"] {
+        json.get(name).map_or(Ok(false), |value| value.flag(name))?;
+    }
+    for name in ["num_threads_per_block", "buffer_alignment"] {
+        json.get(name).map_or(Ok(1), |value| value.int(name, 1..=u64::from(u32::MAX)))?;
+    }
+    json.get("protocol").map_or(Ok(""), |value| value.word("protocol"))?;
+    Ok(())
+}
+
+/// Ids of ranks and thread blocks: from 0, in their order.
+fn in_order(json: &Json, what: &str, due: u64) -> Read<()> {
+    let id = json.need("id")?;
+    let found = id.int("id", 0..=u64::from(u32::MAX))?;
+    if found == due {
+        return Ok(());
+    }
+    let told = Diagnostic::new(NUMBERING, id.span(), format!("a {what}'s `id` is out of order"))
+        .expected(format!("`id` {due}, as they are numbered from 0 in their order"))
+        .found(format!("`id` {found}"))
+        .help("number them anew");
+    Err(Box::new(told))
 }
 
 /// A rank that is being read: the tables that its thread blocks point into.
@@ -95,6 +115,9 @@ impl<'j, 't> Rank<'j, 't> {
         let mut remote = Vec::new();
         for buffer in json.list_of("remote_buffers")? {
             let peer = buffer.number("rank", 0..=ranks - 1)? as u32;
+            for kind in buffer.list_of("access_channel_types")? {
+                kind.word("access_channel_types")?;
+            }
             remote.push((peer, letter(buffer.need("type")?)?));
         }
         Ok(Rank { json, channels, remote, chunks })
@@ -106,7 +129,8 @@ impl<'j, 't> Rank<'j, 't> {
             semaphores.push(semaphore.number("init_value", 0..=1 << 16)? as u32);
         }
         let mut blocks = Vec::new();
-        for block in self.json.need("threadblocks")?.list("threadblocks")? {
+        for (id, block) in (0..).zip(self.json.need("threadblocks")?.list("threadblocks")?) {
+            in_order(block, "thread block", id)?;
             blocks.push(ThreadBlock::new(self, block)?.read(semaphores.len())?);
         }
         Ok(Gpu { chunks: self.chunks, blocks, semaphores, span: self.json.span() })
@@ -197,6 +221,20 @@ impl<'r, 'j, 't> ThreadBlock<'r, 'j, 't> {
         }
         let act = match shape {
             Shape::Nothing => return Ok(()),
+            Shape::Other(Act::Nop) => {
+                ops.push(Op {
+                    act: Act::Nop,
+                    sources,
+                    targets,
+                    channels: Vec::new(),
+                    numbers: Vec::new(),
+                    meets: 0,
+                    part: (0, 1),
+                    by_proxy: false,
+                    span: json.span(),
+                });
+                return Ok(());
+            }
             Shape::Move { .. } => Act::Move,
             Shape::Reduce { .. } => Act::Reduce,
             Shape::Other(act) => act,
@@ -218,6 +256,7 @@ impl<'r, 'j, 't> ThreadBlock<'r, 'j, 't> {
             numbers: numbers(json, act, semaphores)?,
             meets: 0,
             part,
+            by_proxy: kind == "port" || matches!(word, "pws" | "pwsf"),
             span: json.span(),
         };
         if act == Act::Barrier {
@@ -319,9 +358,9 @@ enum Shape {
     Other(Act),
 }
 
-/// Every operation that is imported. In a thread block operations follow each other, so that a `nop` says nothing more.
+/// Every operation that is imported.
 const SHAPES: [(&str, Shape); 26] = [
-    ("nop", Shape::Nothing),
+    ("nop", Shape::Other(Act::Nop)),
     ("flush", Shape::Nothing),
     ("copy", Shape::Move { reads: false, writes: false }),
     ("put", Shape::Move { reads: false, writes: false }),

@@ -8,6 +8,7 @@ use crate::attempt::word;
 use crate::collectives::{self, Blocks, Known};
 use crate::grid::{Grid, Scratch};
 use crate::refusal::{refusal, whole};
+use crate::written::{Written, over};
 use coll_base::Diagnostic;
 use coll_plan::{Action, Op, Plan, RankPlan, Region, Store};
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ type Link = (u32, u32, u32);
 ///
 /// # Errors
 /// If the plan needs message slots, its cuts meet no equal chunks, or a connection ends in two lanes.
-pub fn write(plan: &Plan) -> Result<String, Box<Diagnostic>> {
+pub fn write(plan: &Plan) -> Result<Written, Box<Diagnostic>> {
     whole(plan, FORM)?;
     let known = collectives::by_name(&plan.contract.collective).ok_or_else(|| {
         let found = format!("`{}`", plan.contract.collective);
@@ -49,7 +50,30 @@ pub fn write(plan: &Plan) -> Result<String, Box<Diagnostic>> {
         "max_message_size": u64::MAX,
         "gpus": gpus,
     });
-    Ok(serde_json::to_string(&document).expect("invariant: plain data") + "\n")
+    let text = serde_json::to_string(&document).expect("invariant: plain data") + "\n";
+    Ok(Written { text, beyond: beyond(&document), form: FORM, loaded_by: "MSCCL++'s executor" })
+}
+
+/// Limits of the executor (`execution_common.hpp`) that a document exceeds: sizes of its tables.
+fn beyond(document: &Value) -> Vec<String> {
+    let list = |value: &Value, name: &str| value[name].as_array().map_or(0, Vec::len) as u64;
+    let (mut ops, mut channels, mut buffers, mut semaphores) = (0, 0, 0, 0);
+    for gpu in document["gpus"].as_array().into_iter().flatten() {
+        semaphores = list(gpu, "semaphores").max(semaphores);
+        for block in gpu["threadblocks"].as_array().into_iter().flatten() {
+            ops = list(block, "ops").max(ops);
+            channels = list(&block["channels"][0], "channel_ids").max(channels);
+            buffers = list(&block["remote_buffer_refs"][0], "remote_buffer_ids").max(buffers);
+        }
+    }
+    let whose = "MSCCL++'s executor";
+    let limits = [
+        over(ops, 64, "operations in a thread block", whose),
+        over(channels, 16, "channels of a thread block", whose),
+        over(buffers, 16, "remote buffers of a thread block", whose),
+        over(semaphores, 16, "semaphores on a rank", whose),
+    ];
+    limits.into_iter().flatten().collect()
 }
 
 /// Memory of a rank, as other ranks name it: a letter and the first chunk.
@@ -220,95 +244,159 @@ impl<'a> Sheet<'a> {
 
     fn block(&self, part: &RankPlan, number: usize, remote: &[(u32, char)], edges: &[(u32, u32)]) -> Value {
         let lane = part.lanes[number];
-        let mut ops = Vec::new();
+        let mut page = Page { remote, ..Page::default() };
         let mut sent: BTreeMap<Link, usize> = BTreeMap::new();
         for (id, op) in (lane.start..lane.end).zip(&part.ops[lane.start as usize..lane.end as usize]) {
             let semaphores = |is_own: fn(&(u32, u32), u32) -> bool| -> Vec<usize> {
                 edges.iter().enumerate().filter(|(_, edge)| is_own(edge, id)).map(|(at, _)| at).collect()
             };
-            let acquired = semaphores(|edge, id| edge.1 == id);
-            if !acquired.is_empty() {
-                ops.push(json!({ "name": "sem_acquire", "semaphore_ids": acquired }));
-                ops.push(json!({ "name": "nop" }));
-            }
-            self.op(part, op, remote, &mut sent, &mut ops);
-            ops.push(json!({ "name": "nop" }));
-            let released = semaphores(|edge, id| edge.0 == id);
-            if !released.is_empty() {
-                ops.push(json!({ "name": "sem_release", "semaphore_ids": released }));
-            }
+            page.acquire(&semaphores(|edge, id| edge.1 == id));
+            self.op(part, op, &mut sent, &mut page);
+            page.release(&semaphores(|edge, id| edge.0 == id));
         }
-        let channels: Vec<usize> = (0..self.channels[part.rank as usize].len()).collect();
-        let ids: Vec<usize> = (0..remote.len()).collect();
+        let at = |link: &Link| self.channels[part.rank as usize].iter().position(|(_, known)| known == link);
+        let channels: Vec<usize> = page.links.iter().filter_map(at).collect();
         json!({
             "id": number,
             "channels": [{ "channel_type": "memory", "channel_ids": channels }],
-            "remote_buffer_refs": [{ "access_channel_type": "memory", "remote_buffer_ids": ids }],
-            "ops": ops,
+            "remote_buffer_refs": [{ "access_channel_type": "memory", "remote_buffer_ids": page.buffers }],
+            "ops": page.ops,
         })
     }
 
-    fn op(
-        &self,
-        part: &RankPlan,
-        op: &Op,
-        remote: &[(u32, char)],
-        sent: &mut BTreeMap<Link, usize>,
-        ops: &mut Vec<Value>,
-    ) {
+    fn op(&self, part: &RankPlan, op: &Op, sent: &mut BTreeMap<Link, usize>, page: &mut Page<'_>) {
         let rank = part.rank;
-        let local = |(letter, index): Spot, size: u32| json!({ "type": letter.to_string(), "index": index, "size": size });
         let here = |region: &Region| local(self.spot(rank, region), self.grid.length(region));
-        let turn = |name: &str, link: Link| {
-            let channels = &self.channels[rank as usize];
-            let at = channels.iter().position(|&(_, known)| known == link).unwrap_or(0);
-            json!({ "name": name, "channel_ids": [at], "channel_type": "memory" })
-        };
         let (source, operand, target) =
             (part.regions(op.source), part.regions(op.operand), part.regions(op.target));
         let reduce = |operand: &Region, incoming: Value, target: &Region| json!({ "name": "re", "src_buff": [here(operand), incoming], "dst_buff": [here(target)], "reduce_op": "sum" });
+        let mut moves = Vec::new();
         match op.action {
             Action::Send { peer, channel } => {
                 let link = (rank, peer, channel);
                 let nth = sent.entry(link).or_default();
                 let spots = self.targets.get(&link).and_then(|messages| messages.get(*nth));
                 *nth += 1;
-                ops.push(turn("wait", link));
+                page.wait(link);
                 for (region, &((letter, index), size)) in source.iter().zip(spots.into_iter().flatten()) {
-                    let id = remote.iter().position(|&known| known == (peer, letter)).unwrap_or(0);
-                    ops.push(json!({
+                    let id = page.buffer((peer, letter));
+                    moves.push(json!({
                         "name": "put",
                         "src_buff": [here(region)],
                         "dst_buff": [{ "buffer_id": id, "index": index, "size": size }],
                         "channel_type": "memory",
                     }));
                 }
-                ops.push(json!({ "name": "nop" }));
-                ops.push(turn("signal", link));
+                page.moves(moves);
+                page.signal(link);
+                return;
             }
             Action::Recv { peer, channel } | Action::RecvReduce { peer, channel, .. } => {
                 let link = (peer, rank, channel);
-                ops.push(turn("signal", link));
-                ops.push(turn("wait", link));
+                page.signal(link);
+                page.wait(link);
                 if matches!(op.action, Action::RecvReduce { .. }) {
-                    ops.push(json!({ "name": "nop" }));
                     let spots = self.spots(part, op, link);
                     for ((operand, target), &(spot, size)) in operand.iter().zip(target).zip(&spots) {
-                        ops.push(reduce(operand, local(spot, size), target));
+                        moves.push(reduce(operand, local(spot, size), target));
                     }
                 }
             }
             Action::Copy => {
                 for (from, to) in source.iter().zip(target) {
-                    ops.push(json!({ "name": "copy", "src_buff": [here(from)], "dst_buff": [here(to)] }));
+                    moves.push(json!({ "name": "copy", "src_buff": [here(from)], "dst_buff": [here(to)] }));
                 }
             }
             Action::Reduce { .. } => {
                 for ((from, operand), to) in source.iter().zip(operand).zip(target) {
-                    ops.push(reduce(operand, here(from), to));
+                    moves.push(reduce(operand, here(from), to));
                 }
             }
         }
+        page.moves(moves);
+    }
+}
+
+fn local((letter, index): Spot, size: u32) -> Value {
+    json!({ "type": letter.to_string(), "index": index, "size": size })
+}
+
+/// A thread block, as it is written down. Its threads wait for each other at a `nop` alone: there is one before data is moved
+/// that was waited for or moved just before, and before others are told of what was.
+#[derive(Default)]
+struct Page<'p> {
+    /// All of the rank's remote buffers.
+    remote: &'p [(u32, char)],
+    ops: Vec<Value>,
+    /// The connections that it uses, and the remote buffers, each by its place in these lists.
+    links: Vec<Link>,
+    buffers: Vec<usize>,
+    has_moved: bool,
+    has_waited: bool,
+}
+
+impl Page<'_> {
+    fn nop(&mut self) {
+        self.ops.push(json!({ "name": "nop" }));
+        (self.has_moved, self.has_waited) = (false, false);
+    }
+
+    fn moves(&mut self, moves: Vec<Value>) {
+        if moves.is_empty() {
+            return;
+        }
+        if self.has_moved || self.has_waited {
+            self.nop();
+        }
+        self.ops.extend(moves);
+        self.has_moved = true;
+    }
+
+    fn turn(&mut self, name: &str, link: Link) {
+        let at = self.links.iter().position(|&known| known == link).unwrap_or_else(|| {
+            self.links.push(link);
+            self.links.len() - 1
+        });
+        self.ops.push(json!({ "name": name, "channel_ids": [at], "channel_type": "memory" }));
+    }
+
+    fn signal(&mut self, link: Link) {
+        if self.has_moved || self.has_waited {
+            self.nop();
+        }
+        self.turn("signal", link);
+    }
+
+    fn wait(&mut self, link: Link) {
+        self.turn("wait", link);
+        self.has_waited = true;
+    }
+
+    fn acquire(&mut self, semaphores: &[usize]) {
+        if !semaphores.is_empty() {
+            self.ops.push(json!({ "name": "sem_acquire", "semaphore_ids": semaphores }));
+            self.has_waited = true;
+        }
+    }
+
+    fn release(&mut self, semaphores: &[usize]) {
+        if semaphores.is_empty() {
+            return;
+        }
+        if self.has_moved || self.has_waited {
+            self.nop();
+        }
+        self.ops.push(json!({ "name": "sem_release", "semaphore_ids": semaphores }));
+    }
+
+    /// The place of a remote buffer among those of the thread block.
+    fn buffer(&mut self, buffer: (u32, char)) -> usize {
+        let all = self.remote.iter().position(|&known| known == buffer);
+        let all = all.expect("invariant: every target of a message is listed");
+        self.buffers.iter().position(|&known| known == all).unwrap_or_else(|| {
+            self.buffers.push(all);
+            self.buffers.len() - 1
+        })
     }
 }
 

@@ -60,7 +60,7 @@ pub struct Found {
     pub warnings: Vec<Diagnostic>,
     pub min_slots: u32,
     pub same_tree: bool,
-    pub races: usize,
+    pub races: u64,
     pub copies: u32,
     pub equal_chunks_only: bool,
 }
@@ -91,16 +91,19 @@ fn prove(imported: Imported, foreign: &Foreign) -> Found {
     plan.slots = u32::MAX;
     let proof = coll_check::plan::prove(&plan);
     plan.slots = if proof.rendezvous { 0 } else { proof.min_slots };
-    let errors: Vec<Diagnostic> = proof.diagnostics.into_iter().filter(Diagnostic::is_error).collect();
+    let told = proof.diagnostics.into_iter().filter(Diagnostic::is_error);
+    let errors: Vec<Diagnostic> = imported.unordered.into_iter().chain(told).collect();
+    let has_races = errors.iter().any(|d| [RACE, MESSAGES_UNORDERED].contains(&d.code));
+    let races = if has_races { coll_check::plan::races(&plan).expect("they can be counted") } else { 0 };
     Found {
         plan,
         collective: foreign.collective().to_string(),
         limits: foreign.limits().clone(),
         steps: match foreign {
             Foreign::Msccl(algorithm) => algorithm.steps(),
-            Foreign::Mscclpp(_) => 0,
+            Foreign::Mscclpp(_) | Foreign::Goal(_) => 0,
         },
-        races: errors.iter().filter(|d| [RACE, MESSAGES_UNORDERED].contains(&d.code)).count(),
+        races: races + imported.races,
         errors,
         warnings: imported.warnings,
         min_slots: proof.min_slots,

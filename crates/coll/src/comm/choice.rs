@@ -4,11 +4,54 @@
 use crate::comm::error::Refusal;
 use crate::comm::request::Counts;
 use crate::comm::resolve::Resolved;
-use crate::select::{Candidate, Chooser, Made, Question};
+use crate::comm::store::Stored;
+use crate::select::{Candidate, Chooser, Imposed, Made, Question};
 use coll_cost::Layout;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 static CHOOSING: Mutex<()> = Mutex::new(());
+
+/// The schedule of the file that is to be taken for a call of a collective, if there is one; else why it cannot serve. What
+/// excludes a call on every rank alike is told apart from what this rank alone can know: how its buffers lie.
+pub(crate) fn imposed(
+    resolved: &Resolved<'_>,
+    collective: &'static str,
+    world: u32,
+    chooser: &Chooser,
+) -> Option<Result<Stored, Refusal>> {
+    let Imposed { file, plan, limits, equal_chunks_only, .. } = chooser.imposed(collective)?;
+    let key = &resolved.key;
+    let words =
+        |reason: String| format!("`{file}` is to be taken for {collective}, and cannot serve: {reason}");
+    let blocks = if key.what.has_blocks() { u64::from(world) } else { 1 };
+    let (elements, size_bytes) = (key.count.saturating_mul(blocks), key.dtype.size_bytes());
+    let root = plan.root.filter(|&root| key.what.has_root() && root != key.root);
+    let barred = if plan.world() != world {
+        Some(format!("it is for {} ranks, and there are {world}", plan.world()))
+    } else if let Some(root) = root {
+        Some(format!("its root is {root}, and the call's is {}", key.root))
+    } else if key.unequal || !matches!(resolved.counts, Counts::Even) {
+        Some("it is for blocks of one length".to_string())
+    } else if key.deterministic {
+        Some("whether its reductions depend on an element's place is not known".to_string())
+    } else if key.types.accumulate.is_some() || key.types.wire.is_some() {
+        Some("it says nothing of types that are reduced in or travel, and the call asks for some".to_string())
+    } else if *equal_chunks_only {
+        Some("its chunks change places, which blocks of a call cannot".to_string())
+    } else {
+        let calls = limits.only_in_place().unwrap_or(key.in_place);
+        limits.exclude(elements, size_bytes, calls).into_iter().next()
+    };
+    if let Some(reason) = barred {
+        return Some(Err(Refusal::Everywhere(words(reason))));
+    }
+    if let Some(reason) = limits.exclude(elements, size_bytes, key.in_place).into_iter().next() {
+        return Some(Err(Refusal::Here(words(reason))));
+    }
+    let identity = crate::plans::identity(plan).into();
+    let ordered = plan.claims.ordered;
+    Some(Ok(Stored { plan: Arc::clone(plan), identity, ordered, equal_blocks_only: true }))
+}
 
 /// The schedule for a call of a collective, with its plan, if choosing made it.
 pub(crate) fn choose(

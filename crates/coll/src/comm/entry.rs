@@ -1,7 +1,7 @@
 //! A call that is bound: plan, counts, buffers' lengths and operator made into what runs. Made at the first call of its
 //! kind, kept in a cache.
 
-use crate::comm::choice::choose;
+use crate::comm::choice::{choose, imposed};
 use crate::comm::custom;
 use crate::comm::error::Refusal;
 use crate::comm::message;
@@ -177,9 +177,14 @@ fn plan(
     let Some(collective) = key.what.collective() else {
         return Ok(message::plan(key.what == What::Send, rank, key.root, world, key.types.wire));
     };
-    let (candidate, made) = choose(resolved, collective, world, chooser, place)?;
-    let root = if key.what.has_root() { key.root } else { 0 };
-    let stored = store::library(&candidate, world, root, rank, key.types, made)?;
+    let stored = match imposed(resolved, collective, world, chooser) {
+        Some(imposed) => imposed?,
+        None => {
+            let (candidate, made) = choose(resolved, collective, world, chooser, place)?;
+            let root = if key.what.has_root() { key.root } else { 0 };
+            store::library(&candidate, world, root, rank, key.types, made)?
+        }
+    };
     if ordered && !stored.ordered {
         return Err(Refusal::Everywhere(out_of_order(resolved, &stored.plan.name)));
     }

@@ -1,7 +1,7 @@
 //! What the environment says of a communicator that is to be opened.
 
 use crate::comm::types::Types;
-use crate::select::{Chooser, Forced};
+use crate::select::{Chooser, insisted};
 use coll_base::DType;
 use coll_cost::Tuning;
 use coll_topo::Network;
@@ -108,9 +108,9 @@ fn chooser(variable: Lookup<'_>) -> Result<Option<Chooser>, String> {
                 .map_err(|error| format!("the environment's COLLC_TUNE: `{path}`: {error}"))?
         }
     };
-    let forced = forced.as_deref().unwrap_or("").parse::<Forced>();
-    let forced = forced.map_err(|error| format!("the environment's COLLC_SCHEDULE: {error}"))?;
-    Ok(Some(Chooser::new(tuning).with_forced(forced)))
+    let forced = insisted(forced.as_deref().unwrap_or(""));
+    let (forced, imposed) = forced.map_err(|error| format!("the environment's COLLC_SCHEDULE: {error}"))?;
+    Ok(Some(Chooser::new(tuning).with_forced(forced).with_imposed(imposed)))
 }
 
 fn topology(variable: Lookup<'_>) -> Result<Option<Topology>, String> {
@@ -188,6 +188,7 @@ mod tests {
         assert!(wrong(also("COLLC_ACCUMULATE", "f64")).contains("`f64`: nothing can be accumulated"));
         assert!(wrong(also("COLLC_WIRE", "i32")).contains("`i32`: nothing can travel"));
         assert!(wrong(also("COLLC_WIRE", "float")).contains("`float`"));
+        assert!(wrong(also("COLLC_SCHEDULE", "nowhere.xml")).contains("nowhere.xml"));
         assert!(wrong(also("COLLC_TUNE", "/nowhere/to/be.found")).contains("/nowhere/to/be.found"));
     }
 }

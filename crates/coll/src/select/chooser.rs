@@ -5,6 +5,7 @@ use super::candidates::Candidate;
 use super::family::Family;
 use super::forced::Forced;
 use super::ground::Ground;
+use super::imposed::Imposed;
 use super::question::Question;
 use super::table::{AS_GOOD, Looks, Table};
 use coll_base::DType;
@@ -19,6 +20,7 @@ pub struct Chooser {
     tuning: Tuning,
     forced: Forced,
     ground: Option<Arc<Ground>>,
+    imposed: Vec<Imposed>,
     looks: Looks,
     /// What came with the constants.
     answers: Option<Arc<Answers>>,
@@ -106,6 +108,16 @@ pub enum ChooseError {
         /// Why not.
         reason: String,
     },
+    /// A file is to be taken, and a communicator alone takes files.
+    #[error(
+        "`{file}` is to be taken for {operation}, so there is nothing to choose; calls of a communicator take it, and `collc run {file}` runs it"
+    )]
+    Imposed {
+        /// The file.
+        file: String,
+        /// The operation.
+        operation: String,
+    },
     /// No schedule of the operation can serve.
     #[error("no schedule of {operation} can serve on {ranks} ranks: {reasons}")]
     Nothing {
@@ -134,6 +146,7 @@ impl Chooser {
             tuning,
             forced: Forced::default(),
             ground: None,
+            imposed: Vec::new(),
             looks: Looks::AsNeeded,
             families: Mutex::default(),
             tables: Mutex::default(),
@@ -170,7 +183,7 @@ impl Chooser {
     /// The same chooser on another ground.
     pub(crate) fn moved(&self, ground: Ground) -> Chooser {
         let chooser = Chooser::new(self.tuning.clone()).with_forced(self.forced.clone());
-        Chooser { looks: self.looks, ..chooser.on(Arc::new(ground)) }
+        Chooser { looks: self.looks, imposed: self.imposed.clone(), ..chooser.on(Arc::new(ground)) }
     }
 
     /// The ground that a question is about.
@@ -179,15 +192,27 @@ impl Chooser {
         self.ground.as_ref().filter(is_about)
     }
 
+    /// Has communicators take the schedules of these files for their operations.
+    pub fn with_imposed(self, imposed: Vec<Imposed>) -> Chooser {
+        Chooser { imposed, ..self }
+    }
+
+    /// The file whose schedule is to be taken for an operation.
+    pub(crate) fn imposed(&self, operation: &str) -> Option<&Imposed> {
+        self.imposed.iter().find(|imposed| imposed.operation == operation)
+    }
+
     /// The constants.
     pub fn tuning(&self) -> &Tuning {
         &self.tuning
     }
 
-    /// A number that tells choosers apart that may choose differently: of constants, forced schedules and ground.
+    /// A number that tells choosers apart that may choose differently: of constants, schedules and files that are forced, and
+    /// ground.
     pub fn fingerprint(&self) -> u64 {
         let ground = self.ground.as_ref().map_or(String::new(), |ground| ground.fingerprint());
-        let forced = format!("{:?}{ground}", self.forced);
+        let mut forced = format!("{:?}{ground}", self.forced);
+        self.imposed.iter().for_each(|imposed| forced += &crate::plans::identity(&imposed.plan));
         forced.bytes().fold(self.tuning.fingerprint(), |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })
@@ -229,6 +254,9 @@ impl Chooser {
 
     /// The answers for calls that differ from this one in size alone: what a communicator keeps for each kind of call.
     pub fn table(&self, question: &Question) -> Result<Arc<Table>, ChooseError> {
+        if let Some(Imposed { file, operation, .. }) = self.imposed(question.operation) {
+            return Err(ChooseError::Imposed { file: file.clone(), operation: (*operation).to_string() });
+        }
         let question = &self.placed(question);
         let key = (
             self.family_key(question),

@@ -78,7 +78,7 @@ impl std::str::FromStr for Forced {
 }
 
 /// Cuts at commas outside of parentheses.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     let cut = move |c: char| {
         depth += i32::from(c == '(') - i32::from(c == ')');

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct ImportArgs {
-    /// A schedule of another tool: MSCCL XML, or MSCCL++ JSON
+    /// A schedule of another tool: MSCCL XML, MSCCL++ JSON, or GOAL
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// The root, which the forms do not say [default: the first rank with which the schedule is right]
@@ -17,6 +17,9 @@ pub(crate) struct ImportArgs {
     /// Where to write the plan; without it the plan is printed as text
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
+    /// Say what it costs that the schedule was not made for this network: a topology file, or a generator
+    #[arg(long, value_name = "TOPOLOGY")]
+    pub(crate) topology: Option<String>,
 }
 
 /// The forms that are written.
@@ -82,9 +85,9 @@ pub(crate) struct ExportArgs {
     /// Where to write
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
-    /// Size of the operation's buffer, for forms that say sizes (GOAL, Chakra)
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", allow_hyphen_values = true)]
-    pub(crate) bytes: Bytes,
+    /// Size of the operation's buffer, for forms that say sizes (GOAL, Chakra) [default: 1MiB]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub(crate) bytes: Option<Bytes>,
     /// Element type, which sizes are cut by
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     pub(crate) dtype: DType,
@@ -97,6 +100,9 @@ pub(crate) struct ExportArgs {
     /// The greatest size that the file is for, where the form says it
     #[arg(long, value_name = "SIZE", default_value = "1GiB", allow_hyphen_values = true)]
     pub(crate) max_bytes: Bytes,
+    /// Write a file that its runtimes could not load, such as one of more steps than they have room for
+    #[arg(long)]
+    pub(crate) ignore_limits: bool,
     #[command(flatten)]
     pub(crate) choice: Choice,
     #[command(flatten)]

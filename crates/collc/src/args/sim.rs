@@ -51,7 +51,7 @@ pub(crate) struct Ground {
 
 #[derive(Args)]
 pub(crate) struct SimArgs {
-    /// A schedule file, a plan, the name of a library schedule such as `allreduce.ring`, or a GOAL file
+    /// A schedule file, a plan, a file of another tool, or the name of a library schedule such as `allreduce.ring`
     #[arg(value_name = "FILE|PLAN|NAME")]
     pub(crate) target: String,
     #[command(flatten)]

@@ -202,7 +202,7 @@ fn settings(
         Some(path) => Some(coll::read_text(Path::new(&path))?),
     };
     let forced = std::env::var(choice::SCHEDULE).unwrap_or_default();
-    choice::forced()?;
+    choice::insisted()?;
     let on_devices = args.transport == BenchTransport::Cuda;
     if on_devices && args.memory == BenchMemory::Alloc {
         return Err(Failure::unusable("`--memory alloc` is memory that ranks on processors share")

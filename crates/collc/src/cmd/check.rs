@@ -12,6 +12,8 @@ use crate::output;
 use coll::{RankCounts, Source};
 use std::process::ExitCode;
 
+pub(crate) use plan::bytes as plan_bytes;
+
 /// Checks all schedules of a file, or the one that is named.
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     if let Some(examined) = crate::cmd::foreign::open(&args.target, args.root)? {

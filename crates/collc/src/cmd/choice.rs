@@ -2,7 +2,7 @@
 
 use crate::args;
 use crate::failure::Failure;
-use coll::select::{Chooser, Forced};
+use coll::select::{Chooser, Forced, Imposed};
 use coll_base::DType;
 use coll_cost::Tuning;
 use std::env;
@@ -22,7 +22,8 @@ const TUNE: &str = "COLLC_TUNE";
 /// A chooser as options and environment have it.
 pub(crate) fn chooser(constants: Option<&Path>) -> Result<Chooser, Failure> {
     let (tuning, _) = tuning(constants)?;
-    Ok(Chooser::new(tuning).with_forced(forced()?))
+    let (forced, imposed) = insisted()?;
+    Ok(Chooser::new(tuning).with_forced(forced).with_imposed(imposed))
 }
 
 /// The constants, and the file that they come from if they are not the shipped ones.
@@ -40,12 +41,14 @@ pub(crate) fn tuning(constants: Option<&Path>) -> Result<(Tuning, Option<String>
     Ok((tuning, Some(shown)))
 }
 
-/// What the environment insists on.
-pub(crate) fn forced() -> Result<Forced, Failure> {
+/// What the environment insists on: schedules of the library, and files.
+pub(crate) fn insisted() -> Result<(Forced, Vec<Imposed>), Failure> {
     match env::var(SCHEDULE) {
-        Err(env::VarError::NotPresent) => Ok(Forced::default()),
+        Err(env::VarError::NotPresent) => Ok(Default::default()),
         Err(error) => Err(Failure::unusable(format!("{SCHEDULE}: {error}"))),
-        Ok(text) => text.parse().map_err(|error| Failure::unusable(format!("{SCHEDULE}: {error}"))),
+        Ok(text) => {
+            coll::select::insisted(&text).map_err(|error| Failure::unusable(format!("{SCHEDULE}: {error}")))
+        }
     }
 }
 

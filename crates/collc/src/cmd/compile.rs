@@ -4,7 +4,7 @@ pub(crate) mod fit;
 pub(crate) mod shape;
 
 use crate::args::{CompileArgs, Emit, Passes};
-use crate::cmd::check::{report, sweep::sweep};
+use crate::cmd::check::{plan_bytes, report, sweep::sweep};
 use crate::cmd::{foreign, target};
 use crate::failure::Failure;
 use crate::{output, render};
@@ -23,6 +23,10 @@ pub(crate) fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     if let Some(examined) = foreign::open(&args.target, args.root)? {
         refuse_to_overwrite(args)?;
         return foreign::compile(args, examined);
+    }
+    if let Some(bytes) = plan_bytes(&args.target)? {
+        refuse_to_overwrite(args)?;
+        return foreign::show_plan(args, &bytes);
     }
     let mut source = target::open(&args.target)?;
     target::restrict(&mut source, args.choice.schedule.as_deref());

@@ -71,7 +71,8 @@ pub(crate) fn run(args: &ExplainChoiceArgs) -> Result<ExitCode, Failure> {
         (Some(file), None) => format!("shipped ({file} has none for {})", question.transport),
         (None, _) => "shipped; `collc tune` measures this machine's".to_string(),
     };
-    let mut chooser = Chooser::new(tuning).with_forced(choice::forced()?);
+    let (forced, imposed) = choice::insisted()?;
+    let mut chooser = Chooser::new(tuning).with_forced(forced).with_imposed(imposed);
     if let Some(network) = &network {
         chooser = topology::chooser(chooser, network, question.ranks)?;
     }

@@ -1,11 +1,14 @@
 //! Schedules of other tools as what a command is about: opened, shown, compiled.
 
+pub(crate) mod shape;
+
 use crate::args::{CompileArgs, Emit};
 use crate::cmd::target;
 use crate::failure::Failure;
 use crate::{output, render};
 use coll::foreign::{Examined, ForeignSchedule, Form, examine};
-use coll_base::DType;
+use coll_base::SourceMap;
+use coll_plan::Plan;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -57,28 +60,6 @@ pub(crate) fn show(examined: &Examined) {
     output::complain_raw(&render::render(&examined.map, &examined.diagnostics, output::colours()));
 }
 
-/// What is to be known of a schedule that will run: what its own runtime would say to the call, and what was put in.
-pub(crate) fn remarks(
-    name: &str,
-    schedule: &ForeignSchedule,
-    (bytes, dtype): (u64, DType),
-    in_place: bool,
-) -> Vec<String> {
-    let size_bytes = dtype.size_bytes();
-    let mut remarks: Vec<String> = schedule
-        .limits
-        .exclude(bytes / size_bytes, size_bytes, in_place)
-        .into_iter()
-        .map(|reason| {
-            format!(
-                "`{name}` is not for this call: {reason}; its own runtime would pass it over, here it runs"
-            )
-        })
-        .collect();
-    remarks.extend(copies(schedule));
-    remarks
-}
-
 /// The copies that were put in.
 pub(crate) fn copies(schedule: &ForeignSchedule) -> Option<String> {
     let for_what = if schedule.limits.in_place { "in place" } else { "out of place" };
@@ -93,7 +74,33 @@ pub(crate) fn copies(schedule: &ForeignSchedule) -> Option<String> {
 /// `collc compile` of a foreign file: its plan.
 pub(crate) fn compile(args: &CompileArgs, examined: Examined) -> Result<ExitCode, Failure> {
     let schedule = right(&args.target, examined)?;
-    let plan = &schedule.plan;
+    let plan = part(args, &schedule.plan)?;
+    if let Some(emit) = args.emit {
+        return print(args, emit, &plan);
+    }
+    let stem = Path::new(&args.target).file_stem().map_or("out".into(), |stem| stem.to_string_lossy());
+    let path = args.output.clone().unwrap_or_else(|| format!("{stem}.plan").into());
+    output::write_file(&path, &coll_plan::to_bytes(&plan))?;
+    output::print(&format!("{}wrote {}\n", summary(&schedule), path.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `collc compile` of a plan, which is compiled already: it is printed in another form, or drawn.
+pub(crate) fn show_plan(args: &CompileArgs, bytes: &[u8]) -> Result<ExitCode, Failure> {
+    let read = coll::read_plan(bytes).map_err(|error| {
+        output::complain_raw(&render::render(&SourceMap::new(), error.diagnostics(), output::colours()));
+        Failure::wrong(format!("`{}`: {error}", args.target))
+    })?;
+    let plan = part(args, &read.plan)?;
+    match args.emit {
+        Some(emit) => print(args, emit, &plan),
+        None => Err(Failure::unusable(format!("`{}` is a plan, and has been compiled", args.target))
+            .help("print it with `--emit plan` or `--emit json`, or draw it with `--emit svg`")),
+    }
+}
+
+/// What of a plan is asked for.
+fn part(args: &CompileArgs, plan: &Plan) -> Result<Plan, Failure> {
     if let Some(ranks) = args.ranks.as_ref().filter(|ranks| ranks.single() != Some(plan.world())) {
         let asked = ranks.single().map_or("several counts".into(), |ranks| format!("{ranks}"));
         return Err(Failure::unusable(format!(
@@ -105,37 +112,33 @@ pub(crate) fn compile(args: &CompileArgs, examined: Examined) -> Result<ExitCode
     if !args.choice.define.is_empty() || args.choice.schedule.is_some() {
         return Err(Failure::unusable("`-D` and `--schedule` are for schedules in the coll language"));
     }
-    let plan = match args.rank {
-        None => plan.clone(),
+    match args.rank {
+        None => Ok(plan.clone()),
         Some(rank) => plan
             .slice(rank)
-            .ok_or_else(|| Failure::unusable(format!("rank {rank} is no rank among {}", plan.world())))?,
-    };
-    let text = match args.emit {
-        Some(Emit::Plan) => coll_plan::to_text(&plan),
-        Some(Emit::Json) => coll_plan::to_json(&plan),
-        Some(Emit::Svg) => {
+            .ok_or_else(|| Failure::unusable(format!("rank {rank} is no rank among {}", plan.world()))),
+    }
+}
+
+/// Prints a plan in a form, or draws it.
+fn print(args: &CompileArgs, emit: Emit, plan: &Plan) -> Result<ExitCode, Failure> {
+    let text = match emit {
+        Emit::Plan => coll_plan::to_text(plan),
+        Emit::Json => coll_plan::to_json(plan),
+        Emit::Svg => {
             if let Some(rank) = args.rank {
                 let message =
                     format!("`--rank {rank}` goes with one rank's part of a plan, and a picture shows all");
                 return Err(Failure::unusable(message)
                     .help("leave `--rank` out, or print the slice with `--emit plan`"));
             }
-            coll_sim::drawing(&plan).map_err(|error| Failure::unusable(error.to_string()))?
+            coll_sim::drawing(plan).map_err(|error| Failure::unusable(error.to_string()))?
         }
-        Some(_) => {
+        _ => {
             return Err(Failure::unusable(
-                "a schedule of another tool becomes a plan, and has no program or tree",
+                "a schedule of another tool becomes a plan, and a plan has no program or tree",
             )
             .help("print it with `--emit plan` or `--emit json`, or draw it with `--emit svg`"));
-        }
-        None => {
-            let stem =
-                Path::new(&args.target).file_stem().map_or("out".into(), |stem| stem.to_string_lossy());
-            let path = args.output.clone().unwrap_or_else(|| format!("{stem}.plan").into());
-            output::write_file(&path, &coll_plan::to_bytes(&plan))?;
-            output::print(&format!("{}wrote {}\n", summary(&schedule), path.display()))?;
-            return Ok(ExitCode::SUCCESS);
         }
     };
     match &args.output {
@@ -151,6 +154,7 @@ pub(crate) fn summary(schedule: &ForeignSchedule) -> String {
     let ops: usize = plan.ranks.iter().map(|part| part.ops.len()).sum();
     let promise = match schedule.verdict.postcondition {
         Some(_) => "keeps its contract",
+        None if schedule.sizes_bytes.is_some() => "every message arrives",
         None => "promises nothing that is known here, does not stop and has no race",
     };
     let mut text = format!(
@@ -161,6 +165,10 @@ pub(crate) fn summary(schedule: &ForeignSchedule) -> String {
     );
     if let Some(copies) = copies(schedule) {
         text += &format!("  {copies}\n");
+    }
+    match &schedule.sizes_bytes {
+        Some(_) => text += "  the file says what is sent; a plan takes any sizes\n",
+        None => text += &format!("  the file is for {}; a plan serves all\n", schedule.limits.words()),
     }
     if schedule.equal_chunks_only {
         text += &format!("  chunks change places: counts have to divide by {}\n", schedule.limits.chunks);

@@ -2,6 +2,7 @@
 
 use crate::args::ImportArgs;
 use crate::cmd::foreign;
+use crate::cmd::sim::ground;
 use crate::failure::Failure;
 use crate::output;
 use std::process::ExitCode;
@@ -12,12 +13,12 @@ pub(crate) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let bytes = coll::read_bytes(&args.file, 1 << 30)?;
     let Some(examined) = foreign::of_bytes(&name, bytes, args.root)? else {
         return Err(Failure::unusable(format!("`{name}` is no schedule of another tool"))
-            .help(
-                "MSCCL XML begins with `<algo`, MSCCL++ JSON is an object with `gpus`; GOAL says no data, so it is no plan, and \
-                 `collc sim FILE.goal --model loggops` runs it",
-            ));
+            .help("MSCCL XML begins with `<algo`, MSCCL++ JSON is an object with `gpus`, GOAL begins with `num_ranks`"));
     };
     let schedule = foreign::right(&name, examined)?;
+    if let Some(topology) = &args.topology {
+        foreign::shape::tell(&name, &schedule.plan, &ground::network(topology)?)?;
+    }
     match &args.output {
         None => output::print(&coll_plan::to_text(&schedule.plan))?,
         Some(path) => {

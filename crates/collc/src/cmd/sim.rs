@@ -8,6 +8,7 @@ pub(crate) mod planned;
 mod report;
 
 use crate::args::{Model, SimArgs};
+use crate::cmd::foreign;
 use crate::cmd::place::{self, Wish};
 use crate::failure::Failure;
 use crate::output;
@@ -39,6 +40,9 @@ fn flow(args: &SimArgs) -> Result<ExitCode, Failure> {
     let shape = (place.wish == Some(Wish::Best)).then_some(&place.network);
     let ranks = (place.ranks, place.default_ranks());
     let planned = Planned::new(&args.target, &args.ground, &args.choice, ranks, shape)?;
+    if planned.is_foreign {
+        foreign::shape::tell(&args.target, &planned.plans[0], &place.network)?;
+    }
     let bytes = args.bytes.map_or(BYTES, |bytes| bytes.0);
     let plans: Vec<_> = planned.plans.iter().collect();
     let mut options = Options {

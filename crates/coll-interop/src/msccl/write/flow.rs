@@ -7,9 +7,6 @@ use crate::msccl::kind::Kind;
 use coll_plan::{Action, Op, OpId, Plan, Region};
 use std::collections::HashMap;
 
-/// The most chunks of one step: RCCL takes fewer than 72.
-const COUNT_MAX: u32 = 64;
-
 /// An operation, or a receive with the send that follows it.
 pub(super) struct Move {
     pub(super) rank: u32,
@@ -152,7 +149,7 @@ impl Move {
     }
 
     /// Its steps, region by region, none of too many chunks.
-    pub(super) fn steps(&self, plan: &Plan, grid: &Grid) -> Vec<StepOf> {
+    pub(super) fn steps(&self, plan: &Plan, grid: &Grid, chunks_max: u32) -> Vec<StepOf> {
         let part = &plan.ranks[self.rank as usize];
         let Some(op) = self.op(plan, 0) else { return Vec::new() };
         let sends = self.ops.len() > 1;
@@ -161,7 +158,9 @@ impl Move {
         let sides = |kind: Kind, source: &[Region], target: &[Region]| {
             let count = source.len().max(target.len());
             (0..count)
-                .flat_map(|at| pieces(kind, source.get(at).copied(), target.get(at).copied(), grid))
+                .flat_map(|at| {
+                    pieces(kind, source.get(at).copied(), target.get(at).copied(), grid, chunks_max)
+                })
                 .collect::<Vec<StepOf>>()
         };
         match op.action {
@@ -183,12 +182,18 @@ impl Move {
     }
 }
 
-/// One region, in steps of at most [`COUNT_MAX`] chunks.
-fn pieces(kind: Kind, source: Option<Region>, target: Option<Region>, grid: &Grid) -> Vec<StepOf> {
+/// One region, in steps of so many chunks at most.
+fn pieces(
+    kind: Kind,
+    source: Option<Region>,
+    target: Option<Region>,
+    grid: &Grid,
+    chunks_max: u32,
+) -> Vec<StepOf> {
     let all = source.or(target).map_or(0, |region| grid.length(&region));
-    let starts = (0..all).step_by(COUNT_MAX as usize);
+    let starts = (0..all).step_by(chunks_max as usize);
     let step = |skip: u32| {
-        let count = COUNT_MAX.min(all - skip);
+        let count = chunks_max.min(all - skip);
         (kind, source.map(|region| (region, skip)), target.map(|region| (region, skip)), count)
     };
     starts.map(step).collect()

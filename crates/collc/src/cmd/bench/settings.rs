@@ -1,7 +1,7 @@
 //! What a benchmark's ranks are told, and what rank 0 reports of a cell.
 
 use crate::failure::Failure;
-use coll::select::Chooser;
+use coll::select::{Chooser, insisted};
 use coll_base::{DType, RedOp};
 use coll_cost::Tuning;
 use serde::{Deserialize, Serialize};
@@ -55,8 +55,8 @@ impl Settings {
             None => Tuning::shipped(),
             Some(text) => Tuning::from_json(text).map_err(|error| unusable(&error))?,
         };
-        let forced = self.forced.parse().map_err(|error| unusable(&error))?;
-        Ok(Chooser::new(tuning).with_forced(forced))
+        let (forced, imposed) = insisted(&self.forced).map_err(|error| unusable(&error))?;
+        Ok(Chooser::new(tuning).with_forced(forced).with_imposed(imposed))
     }
 }
 

@@ -32,7 +32,7 @@ struct JsonCount {
     postcondition: Option<bool>,
     min_slots: u32,
     same_reduction_tree: bool,
-    races: u32,
+    races: u64,
     root: Option<u32>,
     copies: u32,
     equal_chunks_only: bool,

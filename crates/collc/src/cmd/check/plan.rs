@@ -48,7 +48,7 @@ struct JsonCount {
 }
 
 /// The file's bytes, if it is a plan.
-pub(super) fn bytes(name: &str) -> Result<Option<Vec<u8>>, Failure> {
+pub(crate) fn bytes(name: &str) -> Result<Option<Vec<u8>>, Failure> {
     if !target::names_a_file(name) || Path::new(name).is_dir() {
         return Ok(None);
     }

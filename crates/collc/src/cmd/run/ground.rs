@@ -7,6 +7,7 @@
 use crate::args::RunArgs;
 use crate::cmd::compile::fit::Fitting;
 use crate::cmd::place::{self, shown};
+use crate::cmd::run::prepare::Call;
 use crate::failure::Failure;
 use coll_plan::{Placement, Plan};
 use coll_sim::Options;
@@ -28,7 +29,7 @@ pub(super) fn fitting(args: &RunArgs) -> Result<Option<Fitting>, Failure> {
         )
         .help("leave one of them out"));
     }
-    Fitting::of(&topology, place.as_deref(), args.bytes.0, &args.passes).map(Some)
+    Fitting::of(&topology, place.as_deref(), Call::asked(args).bytes, &args.passes).map(Some)
 }
 
 /// The machine of each rank, as the plan is placed.
@@ -50,7 +51,7 @@ pub(super) fn placed(args: &RunArgs, fitting: &Fitting, plan: Plan) -> Result<Pl
         .help("leave `--place` out, or give the whole plan"));
     }
     let element = crate::cmd::sim::planned::element(&plan, args.dtype);
-    let options = Options { bytes: args.bytes.0, element, ..Options::default() };
+    let options = Options { bytes: Call::asked(args).bytes, element, ..Options::default() };
     let options = Options { bytes: coll_sim::size_taken_bytes(&plan, &options), ..options };
     let wish = args.place.as_ref().map(|_| fitting.wish());
     let order = match (wish, &plan.placement) {

@@ -40,9 +40,28 @@ pub(crate) struct Prepared {
     pub(crate) remark: Option<String>,
 }
 
+/// The size of a run of which none is given, in bytes.
+pub(super) const BYTES: u64 = 1 << 20;
+
+/// The call that a run makes over and over.
+pub(super) struct Call {
+    pub(super) bytes: u64,
+    pub(super) in_place: bool,
+    /// Elements of the blocks of each class, if what is run has sizes of its own.
+    pub(super) counts: Option<Vec<u64>>,
+}
+
+impl Call {
+    /// As the arguments have it.
+    pub(super) fn asked(args: &RunArgs) -> Call {
+        Call { bytes: args.bytes.map_or(BYTES, |bytes| bytes.0), in_place: args.in_place, counts: None }
+    }
+}
+
 /// What the target turned out to be.
 struct Found {
     plan: Plan,
+    call: Call,
     /// Only blocks of equal length are served, as far as that is known.
     equal_blocks_only: bool,
     operators: Vec<UserOperator>,
@@ -73,7 +92,8 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
     let (elements, counts) = elements_and_counts(args, &found)?;
     check_memory(&found.plan, &counts, args.dtype.size_bytes().max(reducer.working_size_bytes()))?;
     // Bounds are shares of a buffer whose blocks are alike.
-    let bus_factor = (found.plan.is_whole() && args.counts.is_none()).then(|| {
+    let has_sizes = args.counts.is_some() || found.call.counts.is_some();
+    let bus_factor = (found.plan.is_whole() && !has_sizes).then(|| {
         let bounds = coll_contract::bounds(contract);
         Fraction::to_f64(bounds.sent_max.max(bounds.received_max))
     });
@@ -94,7 +114,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         reduces: found.plan.reduces,
         warmup: args.warmup,
         iters: args.iters,
-        in_place: args.in_place,
+        in_place: found.call.in_place,
         seed: args.seed,
         time_limit_s: args.timeout,
         judging_s: judging_s(&found.plan, &counts),
@@ -128,8 +148,12 @@ fn ranks_per_host(args: &RunArgs) -> Result<Option<u32>, Failure> {
 /// Elements of the sized buffer, and of each class.
 fn elements_and_counts(args: &RunArgs, found: &Found) -> Result<(u64, Vec<u64>), Failure> {
     let contract = &found.plan.contract;
+    if let Some(counts) = &found.call.counts {
+        return Ok((found.call.bytes / args.dtype.size_bytes(), counts.clone()));
+    }
     let Some(rows) = counts::given(args)? else {
-        let elements = if contract.buffers.is_empty() { 0 } else { args.bytes.0 / args.dtype.size_bytes() };
+        let elements =
+            if contract.buffers.is_empty() { 0 } else { found.call.bytes / args.dtype.size_bytes() };
         refuse_unknown_counts(&found.plan, elements)?;
         let counts = contract.counts(elements).map_err(|error| Failure::unusable(error.to_string()))?;
         return Ok((elements, counts));
@@ -170,6 +194,7 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
     // One rank for each device, unless a plan says how many it is for.
     let fitted = |ranks: Option<u32>| ranks.or(fitting.as_ref().map(Fitting::default_ranks));
     if !target::names_a_file(&args.target) {
+        refuse_limits(args)?;
         let ranks = fitted(ranks);
         return from_library(args, needed(ranks)?, fitting.as_ref());
     }
@@ -179,15 +204,17 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
     if coll::foreign::Form::of(&bytes).is_some() {
         let examined = crate::cmd::foreign::of_bytes(&args.target, bytes, args.root)?;
         let examined = examined.expect("invariant: it is of such a form");
-        let plan = super::foreign::plan(args, examined, ranks)?;
+        let (plan, call) = super::foreign::plan(args, examined, ranks)?;
         return Ok(Found {
             plan,
+            call,
             equal_blocks_only: false,
             operators: Vec::new(),
             remark: None,
             machines: Vec::new(),
         });
     }
+    refuse_limits(args)?;
     if coll::is_plan(&bytes) {
         return from_plan(args, &bytes, ranks, fitting.as_ref());
     }
@@ -239,7 +266,7 @@ fn from_choice(
     };
     let rows = counts::given(args)?;
     let bytes = match &rows {
-        None => args.bytes.0,
+        None => Call::asked(args).bytes,
         Some(rows) => rows.elements().unwrap_or(u64::MAX).saturating_mul(args.dtype.size_bytes()),
     };
     let passes = passes(args)?;
@@ -279,6 +306,18 @@ fn refuse_constants(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
+/// Files of other tools have limits, and nothing else has.
+fn refuse_limits(args: &RunArgs) -> Result<(), Failure> {
+    match args.ignore_limits {
+        false => Ok(()),
+        true => Err(Failure::unusable(format!(
+            "`--ignore-limits` is for files of other tools, and `{}` is none",
+            args.target
+        ))
+        .help("leave it out: schedules and plans have no limits of sizes")),
+    }
+}
+
 fn from_source(
     args: &RunArgs,
     source: &Source,
@@ -314,7 +353,8 @@ fn from_source(
     let machines = fitting.map_or(Vec::new(), |fitting| ground::machines(fitting.network(), &proved.plan));
     lines.extend(fitting.map(|fitting| ground::told(fitting.network(), &proved.plan, &machines)));
     let remark = (!lines.is_empty()).then(|| lines.join("\n"));
-    Ok(Found { plan: proved.plan, equal_blocks_only, operators, remark, machines })
+    let call = Call::asked(args);
+    Ok(Found { plan: proved.plan, call, equal_blocks_only, operators, remark, machines })
 }
 
 /// The options on passes; of the library's schedules what the environment says of types, too.
@@ -399,10 +439,12 @@ fn from_plan(
     }
     refuse_passes(args)?;
     // A plan does not say it; its messages would be found to differ in length.
+    let call = Call::asked(args);
     let Some(fitting) = fitting else {
         let remark = plan.placement.as_ref().map(placed);
         return Ok(Found {
             plan,
+            call,
             equal_blocks_only: false,
             operators: Vec::new(),
             remark,
@@ -412,7 +454,7 @@ fn from_plan(
     let plan = ground::placed(args, fitting, plan)?;
     let machines = ground::machines(fitting.network(), &plan);
     let remark = Some(ground::told(fitting.network(), &plan, &machines));
-    Ok(Found { plan, equal_blocks_only: false, operators: Vec::new(), remark, machines })
+    Ok(Found { plan, call, equal_blocks_only: false, operators: Vec::new(), remark, machines })
 }
 
 /// Ranks that are started here run wherever the system puts them, where no topology says more.

@@ -2,7 +2,7 @@
 
 use crate::args::{Choice, Ground};
 use crate::cmd::compile::shape;
-use crate::cmd::{compile, target};
+use crate::cmd::{compile, foreign, target};
 use crate::failure::Failure;
 use crate::{output, render};
 use coll::{Bundle, Instance, Outcome, Source};
@@ -24,6 +24,8 @@ pub(crate) struct Planned {
     pub(crate) plans: Vec<Plan>,
     /// For each step of the program, its loop variables: `s = 3`. Empty where they are not known.
     pub(crate) steps: Vec<String>,
+    /// It came of another tool, which knew nothing of the network.
+    pub(crate) is_foreign: bool,
 }
 
 impl Planned {
@@ -40,7 +42,22 @@ impl Planned {
             let bytes = coll::read_bytes(Path::new(target), PLAN_SIZE_MAX_BYTES)?;
             if coll::is_plan(&bytes) {
                 refuse_compiling(target, ground, choice)?;
-                return Ok(Planned { plans: vec![read(target, &bytes, ground, ranks)?], steps: Vec::new() });
+                let plans = vec![read(target, &bytes, ground, ranks)?];
+                return Ok(Planned { plans, steps: Vec::new(), is_foreign: false });
+            }
+            if coll::foreign::Form::of(&bytes).is_some() {
+                refuse_compiling(target, ground, choice)?;
+                let examined = foreign::of_bytes(target, bytes, ground.root)?;
+                let examined = examined.expect("invariant: it is of such a form");
+                let schedule = foreign::right(target, examined)?;
+                if schedule.sizes_bytes.is_some() {
+                    let message = format!("`{target}` is a GOAL file, which has sizes of its own");
+                    return Err(Failure::unusable(message).help(
+                        "`collc sim --model loggops` runs it; a plan that `collc import` makes of it takes any size",
+                    ));
+                }
+                let plan = fitting(target, schedule.plan, ground, ranks)?;
+                return Ok(Planned { plans: vec![plan], steps: Vec::new(), is_foreign: true });
             }
             let text = std::str::from_utf8(&bytes).ok().filter(|text| Bundle::is_bundle(text));
             if let Some(text) = text {
@@ -126,7 +143,7 @@ fn compiled(
         None => vec![compile::settled(source, schedule, &instance, outcome)?.plan],
     };
     let steps = if ranks <= DESCRIBED_RANKS_MAX { steps(source, schedule, &instance) } else { Vec::new() };
-    Ok(Planned { plans, steps })
+    Ok(Planned { plans, steps, is_foreign: false })
 }
 
 /// Whether a schedule is not wrong, but too much to be written down whole: then each rank's part may do.
@@ -153,7 +170,11 @@ fn read(target: &str, bytes: &[u8], ground: &Ground, ranks: Option<u32>) -> Resu
             Failure::unusable(message)
         }
     })?;
-    let plan = read.plan;
+    fitting(target, read.plan, ground, ranks)
+}
+
+/// A plan that is there, if it is for the ranks and the root that are asked for.
+fn fitting(target: &str, plan: Plan, ground: &Ground, ranks: Option<u32>) -> Result<Plan, Failure> {
     let world = plan.world();
     if let Some(ranks) = ranks.filter(|&ranks| ranks != world) {
         return Err(Failure::unusable(format!("`{target}` is a plan for {world} ranks, not {ranks}"))
