@@ -42,6 +42,9 @@ pub struct Schedule {
     lines: Vec<(usize, usize)>,
 }
 
+/// The block of each message at its sender and its receiver.
+type Places = Vec<(u32, u32)>;
+
 impl Schedule {
     /// What stands for a collective, which GOAL does not know.
     pub const COLLECTIVE: &str = "goal";
@@ -94,8 +97,9 @@ impl Schedule {
     /// If messages have no other side or one of another size, if a receive takes a message of any rank or tag, or if
     /// operations wait for each other in a ring.
     pub fn import(&self, map: &SourceMap) -> Result<Imported, Vec<Diagnostic>> {
-        let needs: Result<Vec<Needs>, Diagnostic> = (0..self.ranks()).map(|rank| self.needs(rank)).collect();
-        let needs = needs.map_err(|told| vec![told])?;
+        let needs: Result<Vec<Needs>, Box<Diagnostic>> =
+            (0..self.ranks()).map(|rank| self.needs(rank)).collect();
+        let needs = needs.map_err(|told| vec![*told])?;
         let messages = self.messages(&needs)?;
         let (contract, sizes_bytes, blocks) = self.contract(&messages)?;
         let title = Title { name: format!("goal.{}", self.name), root: None, file: map.name(self.file) };
@@ -129,10 +133,7 @@ impl Schedule {
 
     /// What is promised: every block that is sent arrives. With it the bytes of each class, and the block of each message
     /// at its sender and its receiver.
-    fn contract(
-        &self,
-        messages: &[Message],
-    ) -> Result<(Contract, Vec<u64>, Vec<(u32, u32)>), Vec<Diagnostic>> {
+    fn contract(&self, messages: &[Message]) -> Result<(Contract, Vec<u64>, Places), Vec<Diagnostic>> {
         let ranks = self.ranks();
         let (mut sent, mut received) = (vec![0; ranks as usize], vec![0; ranks as usize]);
         let mut blocks = Vec::with_capacity(messages.len());

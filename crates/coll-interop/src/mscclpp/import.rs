@@ -18,6 +18,9 @@ use std::cell::RefCell;
 /// The most pieces that a chunk is cut into for thread blocks that share operations.
 const PARTS_MAX: u32 = 1 << 10;
 
+/// How much a runtime does not order and the plan would, and where, as far as it is told.
+type Missing = (u64, Vec<Diagnostic>);
+
 impl ExecutionPlan {
     /// Makes a plan of it. `contract` is that of its collective, for its ranks and the root; none if the collective is not
     /// [known](crate::Foreign::known_collective).
@@ -144,7 +147,7 @@ impl ExecutionPlan {
         parts: u32,
         map: &SourceMap,
         title: Title<'_>,
-    ) -> Result<(Plan, u32, (u64, Vec<Diagnostic>)), Stop> {
+    ) -> Result<(Plan, u32, Missing), Stop> {
         let pieces = if layout.refined { 1 } else { layout.chunks };
         let weaver = Weaver::new(contract, pieces, |rank| layout.memory(rank), staged);
         let mut paper = Paper::new(self, layout, weaver, parts, map);

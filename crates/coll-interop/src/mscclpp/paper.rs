@@ -37,6 +37,12 @@ enum Stream {
 /// From, to, the thread block on whose behalf.
 type StreamOf = (u32, u32, u32, Stream);
 
+/// A signal: after what, where, and what its sender had heard of.
+type Signal = (OpRef, Span, Heard);
+
+/// What releases a semaphore: after what, and what was heard of by then.
+type Release = (Vec<OpRef>, Heard);
+
 /// All thread blocks, run on paper.
 pub(super) struct Paper<'a> {
     plan: &'a ExecutionPlan,
@@ -50,13 +56,13 @@ pub(super) struct Paper<'a> {
     /// Streams from one rank to another.
     counts: HashMap<(u32, u32), u32>,
     /// Signals that were sent and not waited for: by sender, receiver and which channel of both.
-    signals: BTreeMap<(u32, u32, u32), VecDeque<(OpRef, Span, Heard)>>,
+    signals: BTreeMap<(u32, u32, u32), VecDeque<Signal>>,
     /// Which thread block signals on a channel, and which waits.
     users: HashMap<(u32, u32, u32, bool), u32>,
     /// Who wrote packets into a cell of a rank.
     packets: HashMap<(u32, CellId), OpRef>,
     /// For each semaphore of a rank, what those who acquire it wait for.
-    semaphores: HashMap<(u32, u32), VecDeque<(Vec<OpRef>, Heard)>>,
+    semaphores: HashMap<(u32, u32), VecDeque<Release>>,
     /// Thread blocks that have come to a barrier.
     arrived: HashMap<(u32, u32), Vec<usize>>,
     /// What the executor does not order and the plan would.

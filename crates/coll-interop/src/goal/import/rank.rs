@@ -18,7 +18,7 @@ pub(super) struct Needs {
 
 impl Schedule {
     /// Works out what a rank's messages wait for, or which operations wait for each other.
-    pub(super) fn needs(&self, rank: u32) -> Result<Needs, Diagnostic> {
+    pub(super) fn needs(&self, rank: u32) -> Result<Needs, Box<Diagnostic>> {
         let part = &self.goal.ranks[rank as usize];
         let count = part.ops.len();
         let (mut on, mut behind) = (vec![Vec::new(); count], vec![Vec::new(); count]);
@@ -44,14 +44,12 @@ impl Schedule {
             let after: Vec<u32> = after.into_iter().collect();
             waits += after.len();
             if waits > WAITS_MAX {
-                return Err(Diagnostic::new(
-                    UNSUPPORTED,
-                    self.span((rank, op)),
-                    "too many dependencies for one plan",
-                )
-                .expected(format!("at most {WAITS_MAX} on a rank, once computations are left out"))
-                .found("more")
-                .help("simulate it with `collc sim`, which needs no plan"));
+                return Err(Box::new(
+                    Diagnostic::new(UNSUPPORTED, self.span((rank, op)), "too many dependencies for one plan")
+                        .expected(format!("at most {WAITS_MAX} on a rank, once computations are left out"))
+                        .found("more")
+                        .help("simulate it with `collc sim`, which needs no plan"),
+                ));
             }
             if is_message(&part.ops[op as usize].kind) {
                 needs.posted.push(op);
@@ -67,7 +65,7 @@ impl Schedule {
         }
         match posted == count {
             true => Ok(needs),
-            false => Err(self.own_ring(rank, &on, &due)),
+            false => Err(Box::new(self.own_ring(rank, &on, &due))),
         }
     }
 
