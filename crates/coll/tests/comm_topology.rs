@@ -55,7 +55,7 @@ fn what_is_split_off_stands_where_it_stood() {
     let taken = world_of(builder, 6, |comm| {
         // Two of each machine, in an order that has those of one follow each other.
         let color = (comm.rank() % 3 != 2).then_some(1);
-        let Some(mut part) = comm.split(color, comm.rank().into()).expect("it splits") else { return None };
+        let mut part = comm.split(color, comm.rank().into()).expect("it splits")?;
         part.set_time_limit(LIMIT);
         Some(summed(&mut part, 1 << 18))
     });
