@@ -299,6 +299,11 @@ fn runs_are_chosen_for_a_topology_and_stand_on_it() {
     assert_eq!(order(&said(&[&[plan.as_str()], &on[..]].concat())), order(&placed));
     let other = said(&[&[plan.as_str(), "--place", "7,6,5,4,3,2,1,0"], &on[..]].concat());
     assert_eq!(order(&other), "7 6 5 4 3 2 1 0");
+    // So does a schedule of another tool.
+    let foreign = file(&folder, "ring.xml");
+    good(&["export", "allreduce.ring", "--ranks", "8", "--to", "msccl-xml", "-o", &foreign]);
+    let other = said(&[&[foreign.as_str(), "--place", "0,4,1,5,2,6,3,7"], &on[..]].concat());
+    assert_eq!(order(&other), "0 4 1 5 2 6 3 7");
     // The environment says it as well.
     let output = command(&[&["run", "allreduce.ring", "--ranks", "4"], &quick[..]].concat())
         .env("COLLC_TOPOLOGY", TWO_BY_FOUR)

@@ -100,6 +100,12 @@ fn cover(list: &[i64], x: i64) -> Option<i64> {
     (list.len() as i64).checked_add(rest / last + i64::from(rest % last != 0))
 }
 
+/// What is left of x for the last of those that cover it: the ranks of the last node. 0 where nothing covers it.
+pub(crate) fn left_for_last(list: &[i64], x: i64) -> i64 {
+    let before = cover(list, x).and_then(|count| total(list, count - 1));
+    before.map_or(0, |before| x - before)
+}
+
 /// Where a parameter's list stands among the globals.
 pub(crate) fn listed(globals: &[i64], slot: u32) -> &[i64] {
     let start = globals[slot as usize] as usize;
@@ -152,5 +158,8 @@ mod tests {
         assert_eq!(ListFunction::Cover.apply(&[4, 0], 9), None);
         assert_eq!(ListFunction::Cover.apply(&[1], i64::MAX), Some(i64::MAX));
         assert_eq!(ListFunction::Most.apply(&[4], 0), None);
+        let last = |list: &[i64], x| left_for_last(list, x);
+        assert_eq!([last(&[8], 24), last(&[8, 8, 4], 20), last(&[4], 17), last(&[4, 0], 9)], [8, 4, 1, 0]);
+        assert_eq!([last(&[8, 8, 4], 12), last(&[8], 5), last(&[1], 0)], [4, 5, 0]);
     }
 }

@@ -3,7 +3,7 @@
 use crate::codes;
 use crate::concerns::Declaration;
 use crate::elaborate::{elaborate, elaborate_rank};
-use crate::lists::{append, listed};
+use crate::lists::{append, left_for_last, listed};
 use crate::resolve::with_parameters;
 use crate::resolved::{Collective, Function, GLOBAL_PARAMS, Schedule, Value};
 use coll_base::{Diagnostic, Span};
@@ -122,6 +122,15 @@ impl Module {
             return Ok(None);
         }
         elaborate_rank(self, id, globals, rank)
+    }
+
+    /// For each parameter that is a list, how many ranks are left for the last of the numbers that cover all: the size of the
+    /// last node. Rank counts in which these are equal have nodes of the same kinds. Empty where it does not apply.
+    pub fn last_nodes(&self, schedule: usize, at: &Instance) -> Vec<i64> {
+        let Ok((id, globals)) = self.prepare(schedule, at) else { return Vec::new() };
+        let params = self.schedules[id as usize].params.iter().enumerate();
+        let lists = params.filter(|(_, param)| param.is_list()).map(|(param, _)| GLOBAL_PARAMS + param);
+        lists.map(|slot| left_for_last(listed(&globals, slot as u32), i64::from(at.ranks))).collect()
     }
 
     /// The schedule's number among all, and its globals.

@@ -62,7 +62,7 @@ fn a_call_is_given_the_callers_list_a_list_or_a_number() {
     let program = |given: &str| {
         let (_, module, diagnostics) = load(&calls(given));
         assert!(diagnostics.is_empty(), "{diagnostics:?}");
-        let made = module.instantiate(0, &Instance { ranks: 5, root: 0, params: Vec::new() });
+        let made = module.instantiate(0, &Instance { ranks: 6, root: 0, params: Vec::new() });
         steps(&made.unwrap_or_else(|refusal| panic!("{refusal:?}")).program)
     };
     assert_eq!(program(", local = local"), program(", local = list(1, 3)"));

@@ -74,6 +74,7 @@ struct Flow {
     version: u32,
     round: u32,
     fixed: bool,
+    lives: bool,
 }
 
 /// When a flow will end, if nothing changes.
@@ -164,6 +165,7 @@ impl Flows {
                 version: 0,
                 round: 0,
                 fixed: false,
+                lives: false,
             });
             self.flows.len() as u32 - 1
         });
@@ -172,7 +174,7 @@ impl Flows {
         flow.way.clear();
         flow.way.extend_from_slice(way);
         (flow.peak, flow.units, flow.left, flow.rate, flow.since) = (peak, units, bytes as f64, 0.0, now);
-        (flow.end, flow.told) = (f64::INFINITY, f64::INFINITY);
+        (flow.end, flow.told, flow.lives) = (f64::INFINITY, f64::INFINITY, true);
         let life = flow.life;
         for &link in way {
             let link = &mut self.links[link as usize];
@@ -201,6 +203,7 @@ impl Flows {
             return Ending::Later(End { at: ended.end, flow, version: ended.version });
         }
         ended.life += 1;
+        ended.lives = false;
         let (owner, units, way) = (ended.owner, ended.units, std::mem::take(&mut ended.way));
         for &id in &way {
             let link = &mut self.links[id as usize];
@@ -225,7 +228,14 @@ impl Flows {
     pub(crate) fn settle(&mut self, now: f64, ends: &mut Vec<End>) {
         let (new, eased) = (std::mem::take(&mut self.new), std::mem::take(&mut self.eased));
         let changed = new.len() + self.late_new.len() + (eased.len() + self.late_eased.len()) / 2;
-        if self.live <= self.joined_max || changed * TURNOVER >= self.live {
+        if self.live > self.joined_max && changed * TURNOVER >= self.live {
+            self.era += 1;
+            self.late_new.clear();
+            self.late_eased.clear();
+            let (joined, binding) = self.all();
+            return self.rate(joined, &binding, now, ends);
+        }
+        if self.live <= self.joined_max {
             self.round += 1;
             self.era += 1;
             let mut joined: Vec<FlowId> = Vec::new();
@@ -276,6 +286,23 @@ impl Flows {
                 }
             }
         }
+    }
+
+    /// All flows, and all links that may bind: of very many joined flows these are nearly those that are joined, and gone through
+    /// as they lie in memory.
+    fn all(&mut self) -> (Vec<FlowId>, Vec<LinkId>) {
+        self.round += 1;
+        let (mut joined, mut binding) = (Vec::with_capacity(self.live), Vec::new());
+        for (id, flow) in (0..).zip(&mut self.flows).filter(|(_, flow)| flow.lives) {
+            (flow.round, flow.fixed) = (self.round, false);
+            joined.push(id);
+        }
+        for (id, link) in (0..).zip(&mut self.links).filter(|(_, link)| link.live > 0 && link.may_bind()) {
+            link.round = self.round;
+            (link.rest, link.open) = (link.bytes_per_us, link.live);
+            binding.push(id);
+        }
+        (joined, binding)
     }
 
     /// Adds all flows that those given are joined to, and gives the links that join them. None if they are more than `most`.
@@ -380,8 +407,10 @@ impl Flows {
                     }
                     level = level.max(at);
                     let flows = std::mem::take(&mut self.links[id as usize].flows);
-                    for &(flow, _) in &flows {
-                        if !self.flows[flow as usize].fixed {
+                    for &(flow, life) in &flows {
+                        // An entry may be of a flow that has ended, and its place be another's.
+                        let Flow { fixed, life: lives, .. } = self.flows[flow as usize];
+                        if lives == life && !fixed {
                             self.fix(flow, level, now, ends);
                         }
                     }

@@ -185,8 +185,9 @@ pub(crate) struct Decided {
 }
 
 /// Decides whether messages are merged, on the largest rank count up to [`REFERENCE_RANKS_MAX`] and the instance's
-/// own that the schedule applies to; one that is a power of two just if the instance's is, where there is one, as many
-/// schedules fold other counts onto a power of two first. None if there is no such count.
+/// own that the schedule applies to; one whose last node is as large as the instance's, where it goes by nodes, and then one
+/// that is a power of two just if the instance's is, as many schedules fold other counts onto a power of two first; where there is
+/// such a one. None if there is no count that it applies to.
 pub(crate) fn decided(
     source: &Source,
     schedule: usize,
@@ -197,7 +198,14 @@ pub(crate) fn decided(
         return Some(Decided { options: options.clone(), why: None });
     }
     let mut counts: Vec<u32> = (2..=instance.ranks.min(REFERENCE_RANKS_MAX)).rev().collect();
-    counts.sort_by_key(|ranks| ranks.is_power_of_two() != instance.ranks.is_power_of_two());
+    let last_nodes = |ranks: u32| {
+        let root = instance.root % ranks;
+        source.module.last_nodes(schedule, &Instance { ranks, root, params: instance.params.clone() })
+    };
+    let due = last_nodes(instance.ranks);
+    counts.sort_by_key(|&ranks| {
+        (last_nodes(ranks) != due, ranks.is_power_of_two() != instance.ranks.is_power_of_two())
+    });
     for ranks in counts {
         let root = instance.root % ranks;
         let small = Instance { ranks, root, params: instance.params.clone() };

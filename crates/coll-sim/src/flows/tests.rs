@@ -162,3 +162,19 @@ fn rates_of_many_that_come_one_by_one_are_near_and_all_end() {
     // 900,000 bytes; a link that is busy all the time takes 900 µs.
     assert!((last - 900.0).abs() < 0.05 * 900.0, "{last}");
 }
+
+#[test]
+fn what_has_ended_takes_no_share_from_who_has_its_place() {
+    // Many flows over two links; those of the first end, and others take their places in the table, on the second.
+    let bandwidths = [1000.0, 500.0];
+    let mut all = flows(&bandwidths);
+    (0..400).for_each(|owner| add(&mut all, &bandwidths, owner, &[0], 100, 0.0));
+    let ended = run(&mut all);
+    assert!(ended.len() == 400 && ended.iter().all(|(_, at)| (at - 40.0).abs() < 1e-9), "{ended:?}");
+    (0..400).for_each(|owner| add(&mut all, &bandwidths, owner, &[owner % 2], 100, 0.0));
+    let ended = run(&mut all);
+    let last = |link: u32| {
+        ended.iter().filter(|(owner, _)| owner % 2 == link).map(|&(_, at)| at).fold(0.0, f64::max)
+    };
+    assert!((last(0) - 20.0).abs() < 1e-9 && (last(1) - 40.0).abs() < 1e-9, "{} {}", last(0), last(1));
+}

@@ -29,9 +29,5 @@ fn many_joined_flows_take_nearly_what_exact_rates_have_them_take() {
             }
         }
     }
-    #[allow(clippy::print_stdout)]
-    {
-        println!("{told}");
-    }
     assert!(most < 0.03, "{told}");
 }

@@ -205,14 +205,7 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
         let examined = crate::cmd::foreign::of_bytes(&args.target, bytes, args.root)?;
         let examined = examined.expect("invariant: it is of such a form");
         let (plan, call) = super::foreign::plan(args, examined, ranks)?;
-        return Ok(Found {
-            plan,
-            call,
-            equal_blocks_only: false,
-            operators: Vec::new(),
-            remark: None,
-            machines: Vec::new(),
-        });
+        return standing(args, (plan, call), fitting.as_ref());
     }
     refuse_limits(args)?;
     if coll::is_plan(&bytes) {
@@ -438,8 +431,12 @@ fn from_plan(
         ));
     }
     refuse_passes(args)?;
-    // A plan does not say it; its messages would be found to differ in length.
-    let call = Call::asked(args);
+    standing(args, (plan, Call::asked(args)), fitting)
+}
+
+/// A plan that was read, with its ranks where the topology has them, if there is one. It does not say whether it serves blocks of
+/// equal length alone; its messages would be found to differ in length.
+fn standing(args: &RunArgs, (plan, call): (Plan, Call), fitting: Option<&Fitting>) -> Result<Found, Failure> {
     let Some(fitting) = fitting else {
         let remark = plan.placement.as_ref().map(placed);
         return Ok(Found {
