@@ -105,17 +105,11 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
                 let state = &mut self.state.lanes[lane as usize].loan;
                 (state.bytes, state.lends, state.moved) = (loan.to_bytes(), part.len, 0);
             }
-            let loan = &mut self.state.lanes[lane as usize].loan;
-            let taken = self.transport.try_send(to, &[&loan.bytes[loan.moved..]])?;
-            if taken == 0 {
+            let Some(told) = self.tell_of_loan(lane, to)? else {
                 return Ok(Turn::Blocked(Interest::writable(to)));
-            }
-            loan.moved += taken;
-            if loan.moved >= LOAN_BYTES {
-                let lent = std::mem::take(&mut loan.lends);
-                let cursor = &mut self.state.lanes[lane as usize].cursor;
-                cursor.advance(self.code.segments(op.source)[cursor.segment].len, lent);
-            }
+            };
+            let cursor = &mut self.state.lanes[lane as usize].cursor;
+            cursor.advance(self.code.segments(op.source)[cursor.segment].len, told);
         }
         let loan = &mut self.state.lanes[lane as usize].loan;
         if !std::mem::replace(&mut loan.whole, true) {
@@ -125,6 +119,19 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
             true => Turn::Done,
             false => Turn::Blocked(Interest::returned(to)),
         })
+    }
+
+    /// Sends a lane's loan, or what is left of it. Gives how many bytes it names once it is gone whole.
+    pub(crate) fn tell_of_loan(&mut self, lane: u32, to: Link) -> Result<Option<usize>, Fault> {
+        let loan = &mut self.state.lanes[lane as usize].loan;
+        while loan.moved < LOAN_BYTES {
+            let taken = self.transport.try_send(to, &[&loan.bytes[loan.moved..]])?;
+            if taken == 0 {
+                return Ok(None);
+            }
+            loan.moved += taken;
+        }
+        Ok(Some(std::mem::take(&mut loan.lends)))
     }
 
     /// Sends the header, or what is left of it. Says whether it is gone whole.

@@ -21,11 +21,12 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         }
         let (state, to) = (&self.state.lanes[lane as usize], self.code.links[link as usize].link);
         let begins = state.header_bytes == 0;
-        if state.shared || begins && self.may_share(op, to) {
-            return self.send_shared(lane, op, link, message);
-        }
-        if self.state.lanes[lane as usize].lent || begins && self.may_lend(op, to) {
+        let (lent, shared) = (state.lent && !state.shared, state.shared);
+        if lent || begins && self.may_lend(op, to) {
             return self.send_lent(lane, op, link, message);
+        }
+        if shared || begins && self.may_share(op, to) {
+            return self.send_shared(lane, op, link, message);
         }
         let mut turn_bytes = 0;
         let header_size = Header::size_bytes(message);

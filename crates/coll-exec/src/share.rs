@@ -4,11 +4,11 @@
 //! It is lent like any other (see [`crate::lend`]), but what is lent is a copy: a send is done as soon as all of its
 //! message is staged and told of, and what waits for it may overwrite the source.
 
-use crate::code::{BoundOp, Code};
+use crate::code::{BoundOp, Code, Kind};
 use crate::memory::Segment;
 use crate::run::{Engine, Turn};
 use crate::state::State;
-use crate::transport::{LOAN_BYTES, Link};
+use crate::transport::Link;
 use crate::{Fault, Interest, Transport, short};
 use coll_plan::RankPlan;
 
@@ -16,10 +16,10 @@ use coll_plan::RankPlan;
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// A message that several sends have in common.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Share {
-    /// How many sends.
-    pub(crate) sends: u32,
+    /// For each of the sends, its link.
+    links: Vec<u32>,
 }
 
 /// How far it is.
@@ -29,9 +29,9 @@ pub(crate) struct ShareState {
     at: Option<u64>,
     /// Bytes that are staged.
     staged: u64,
-    /// Sends that are done.
-    done: u32,
-    /// There was no room: its sends go as others do.
+    /// Sends by the stage that are not done.
+    open: u32,
+    /// It is not worth it, or there was no room: its sends go as others do.
     refused: bool,
 }
 
@@ -41,39 +41,50 @@ pub(crate) fn find(part: &RankPlan, code: &mut Code) {
     // Whoever runs straight through knows of no stage.
     let is_large = |op: &BoundOp| op.bytes > short::BYTES_MAX;
     for (op, group) in code.ops.iter_mut().zip(groups) {
-        let Some(group) = group.filter(|_| is_large(op)) else { continue };
+        let (Some(group), Kind::Send { link, .. }) = (group.filter(|_| is_large(op)), op.kind) else {
+            continue;
+        };
         if code.shares.len() <= group as usize {
-            code.shares.resize(group as usize + 1, Share { sends: 0 });
+            code.shares.resize(group as usize + 1, Share::default());
         }
-        code.shares[group as usize].sends += 1;
+        code.shares[group as usize].links.push(link);
         op.share = Some(group);
     }
 }
 
 impl<T: Transport> Engine<'_, '_, '_, T> {
-    /// Whether a message that has not begun goes by the stage: if others send it too, and there is room.
+    /// Whether a message that has not begun goes by the stage: if enough peers can read it there, and there is room. It was
+    /// asked before whether it can be lent where it lies.
     #[inline]
     pub(crate) fn may_share(&mut self, op: &BoundOp, link: Link) -> bool {
         let Some(share) = op.share else { return false };
-        let Some(least_bytes) = self.transport.lends(link) else { return false };
-        // What a thread sees in place need not be written for it.
-        if self.may_show(op, link) {
+        if !self.reads_stages(op, link) {
             return false;
         }
-        let is_worth_it = coll_plan::is_worth_sharing(self.code.shares[share as usize].sends, op.bytes);
-        if op.bytes < least_bytes
-            || !is_worth_it
-            || self.code.cast.is_some()
-            || !self.state.inboxes.is_empty()
-        {
-            return false;
-        }
-        let state = &mut self.state.shares[share as usize];
+        let state = self.state.shares[share as usize];
         if state.at.is_none() && !state.refused {
-            state.at = self.transport.stage(op.bytes);
-            state.refused = state.at.is_none();
+            self.take_stage(op, share as usize);
         }
-        state.at.is_some()
+        self.state.shares[share as usize].at.is_some()
+    }
+
+    /// Whether the peer of a link reads such a message in a stage.
+    fn reads_stages(&self, op: &BoundOp, link: Link) -> bool {
+        // What goes over the wire as another type is no copy of what lies in memory; slots hold payloads.
+        let as_it_is = self.code.cast.is_none() && self.state.inboxes.is_empty();
+        as_it_is && self.transport.lends(link).is_some_and(|least_bytes| op.bytes >= least_bytes)
+    }
+
+    /// Takes room for a message, if it is worth it.
+    fn take_stage(&mut self, op: &BoundOp, share: usize) {
+        let links = self.code.shares[share].links.iter();
+        let sends =
+            links.filter(|&&link| self.reads_stages(op, self.code.links[link as usize].link)).count() as u32;
+        let at = match coll_plan::is_worth_sharing(sends, op.bytes) {
+            true => self.transport.stage(op.bytes),
+            false => None,
+        };
+        self.state.shares[share] = ShareState { at, staged: 0, open: sends, refused: at.is_none() };
     }
 
     /// Sends a message by the stage.
@@ -87,10 +98,11 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
         let to = self.code.links[link as usize].link;
         let share = op.share.expect("invariant: it was asked before the message began") as usize;
         let at = self.state.shares[share].at.expect("invariant: as above");
+        // From here on, even if not all of the header goes at once.
+        self.state.lanes[lane as usize].shared = true;
         if !self.lend_header(lane, op, link, message)? {
             return Ok(Turn::Blocked(Interest::writable(to)));
         }
-        self.state.lanes[lane as usize].shared = true;
         while self.state.lanes[lane as usize].cursor.moved < op.bytes {
             let moved = self.state.lanes[lane as usize].cursor.moved;
             if self.state.lanes[lane as usize].loan.lends == 0 {
@@ -99,19 +111,14 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
                 let state = &mut self.state.lanes[lane as usize].loan;
                 (state.bytes, state.lends, state.moved) = (loan, bytes as usize, 0);
             }
-            let loan = &mut self.state.lanes[lane as usize].loan;
-            let taken = self.transport.try_send(to, &[&loan.bytes[loan.moved..]])?;
-            if taken == 0 {
+            let Some(told) = self.tell_of_loan(lane, to)? else {
                 return Ok(Turn::Blocked(Interest::writable(to)));
-            }
-            loan.moved += taken;
-            if loan.moved >= LOAN_BYTES {
-                self.state.lanes[lane as usize].cursor.moved += std::mem::take(&mut loan.lends) as u64;
-            }
+            };
+            self.state.lanes[lane as usize].cursor.moved += told as u64;
         }
         let state = &mut self.state.shares[share];
-        state.done += 1;
-        let last = state.done == self.code.shares[share].sends;
+        state.open -= 1;
+        let last = state.open == 0;
         self.transport.lent_staged(to, at, last);
         Ok(Turn::Done)
     }

@@ -78,6 +78,23 @@ impl World {
         self
     }
 
+    /// Has buffers lie in memory that peers cannot read: of messages that may be lent, those are that several peers read.
+    pub fn ordinary_memory(mut self) -> World {
+        self.wires.ordinary = true;
+        self
+    }
+
+    /// Only each so many ranks, one after the other, lend to each other: at least 1.
+    pub fn ranks_per_host(mut self, ranks: u32) -> World {
+        self.wires.ranks_per_host = ranks.max(1);
+        self
+    }
+
+    /// Messages that are staged and will be lent to further peers: none when every rank has come to a good end.
+    pub fn open_stages(&self) -> u32 {
+        self.wires.open_stages
+    }
+
     /// Makes a rank die once it has sent so many messages of an operation; 0 is at once.
     pub fn drop_rank(mut self, rank: u32, after_messages: u64) -> World {
         self.deaths.push((rank, after_messages));

@@ -27,8 +27,14 @@ pub(crate) struct Wires {
     pub(crate) fates: Fates,
     /// What is lent, as it was then.
     loans: Vec<Vec<u8>>,
+    /// Buffers lie in memory that peers cannot read.
+    pub(crate) ordinary: bool,
+    /// Only so many ranks, one after the other, lend to each other.
+    pub(crate) ranks_per_host: u32,
     /// What ranks have staged.
     stages: BTreeMap<u32, Vec<u8>>,
+    /// Staged messages that will be lent to further peers.
+    pub(crate) open_stages: u32,
     /// Messages lent and given back, by link.
     lent: BTreeMap<(u32, u32, u32), [u64; 2]>,
     pub(crate) link_bytes: usize,
@@ -44,7 +50,10 @@ impl Wires {
             lend_bytes: None,
             fates: Fates::default(),
             loans: Vec::new(),
+            ordinary: false,
+            ranks_per_host: u32::MAX,
             stages: BTreeMap::new(),
+            open_stages: 0,
             lent: BTreeMap::new(),
             link_bytes,
             piece_bytes_max,
@@ -174,13 +183,14 @@ impl Transport for Port<'_> {
         self.wires.checks
     }
 
-    fn lends(&self, _: Link) -> Option<u64> {
-        self.wires.lend_bytes
+    fn lends(&self, link: Link) -> Option<u64> {
+        let near = self.rank / self.wires.ranks_per_host == link.peer / self.wires.ranks_per_host;
+        self.wires.lend_bytes.filter(|_| near)
     }
 
     /// What is lent is kept as it is now: a world has one thread, and cannot share the memory itself.
     fn lend(&mut self, _: Link, bytes: &[u8]) -> Option<Loan> {
-        self.wires.lend_bytes?;
+        self.wires.lend_bytes.filter(|_| !self.wires.ordinary)?;
         self.wires.loans.push(bytes.to_vec());
         Some(Loan { memory: self.wires.loans.len() as u64 - 1, bytes: bytes.len() as u64, ..Loan::default() })
     }
@@ -199,6 +209,7 @@ impl Transport for Port<'_> {
         let stage = &mut self.wires.stages.entry(self.rank).or_default();
         let at = stage.len() as u64;
         stage.resize(stage.len() + usize::try_from(bytes).ok()?, 0xa5);
+        self.wires.open_stages += 1;
         Some(at)
     }
 
@@ -211,7 +222,8 @@ impl Transport for Port<'_> {
         Loan { memory: STAGE, handle: 0, offset: at, bytes }
     }
 
-    fn lent_staged(&mut self, link: Link, _: u64, _: bool) {
+    fn lent_staged(&mut self, link: Link, _: u64, last: bool) {
+        self.wires.open_stages -= u32::from(last);
         self.lent(link);
     }
 

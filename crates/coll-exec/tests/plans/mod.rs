@@ -253,6 +253,9 @@ impl Call<'_> {
             .map(|buffers| buffers.iter_mut().enumerate().map(|(at, owned)| self.memory(at, owned)).collect())
             .collect();
         let results = world.run(&mut bounds, &mut memories, 0..rounds);
+        if results.iter().all(Result::is_ok) {
+            assert_eq!(world.open_stages(), 0, "{}: a stage is not given back", self.title());
+        }
         (results, owned)
     }
 
