@@ -20,6 +20,11 @@ impl Limits {
     /// Why it is not for a call of so many elements of this size: one line for each reason, which names the attribute. Empty
     /// if it is.
     pub fn exclude(&self, elements: u64, element_size_bytes: u64, in_place: bool) -> Vec<String> {
+        [self.exclude_size(elements, element_size_bytes), self.exclude_placement(in_place)].concat()
+    }
+
+    /// The same of its size alone: in such a call its own runtime would not choose it.
+    pub fn exclude_size(&self, elements: u64, element_size_bytes: u64) -> Vec<String> {
         let mut reasons = Vec::new();
         let bytes = elements.saturating_mul(element_size_bytes);
         if bytes < self.min_bytes {
@@ -28,6 +33,12 @@ impl Limits {
         if let Some(max_bytes) = self.max_bytes.filter(|&max_bytes| bytes > max_bytes) {
             reasons.push(format!("{bytes} B are more than `maxBytes` {max_bytes}"));
         }
+        reasons
+    }
+
+    /// The same of whether it is in place: such a call its own runtime could not serve by it.
+    pub fn exclude_placement(&self, in_place: bool) -> Vec<String> {
+        let mut reasons = Vec::new();
         if in_place && !self.in_place {
             reasons.push("`inplace` is 0, and the call is in place".into());
         }

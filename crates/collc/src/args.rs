@@ -318,7 +318,8 @@ pub(crate) struct RunArgs {
     /// without it
     #[arg(long)]
     pub(crate) in_place: bool,
-    /// Run a file of another tool though its limits exclude the call, such as `maxBytes` or `outofplace`
+    /// Run a file of another tool though it is for calls in place or out of place alone (`inplace`, `outofplace`), and take
+    /// `--bytes` as it is where none is given
     #[arg(long)]
     pub(crate) ignore_limits: bool,
     /// Take a schedule whose bits depend on the number of ranks alone, for all sizes [env: COLLC_DETERMINISTIC]

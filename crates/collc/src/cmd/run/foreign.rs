@@ -1,5 +1,6 @@
-//! `collc run FILE` where the file is a schedule of another tool: what its limits exclude is refused by name, unless the user
-//! says that they are to be ignored.
+//! `collc run FILE` where the file is a schedule of another tool: other ranks and calls that are in place or not are refused by
+//! the limit's name, unless the user says that it is to be ignored. A size that the file is not for is told and run: its limits
+//! are for those who choose among files, and here one is named.
 
 use super::counts;
 use super::prepare::{BYTES, Call};
@@ -54,7 +55,7 @@ fn call(args: &RunArgs, schedule: &ForeignSchedule) -> Result<Call, Failure> {
         _ => args.in_place,
     };
     let call = Call { bytes, in_place, counts: None };
-    let reasons = limits.exclude(bytes / size_bytes, size_bytes, in_place);
+    let reasons = limits.exclude_placement(in_place);
     if reasons.is_empty() || args.ignore_limits {
         return Ok(call);
     }
@@ -95,11 +96,11 @@ fn remarks(args: &RunArgs, schedule: &ForeignSchedule, call: &Call) -> Vec<Strin
         return rounded.then_some(remark).into_iter().collect();
     }
     let mut remarks = Vec::new();
-    let excluded = limits.exclude(elements, size_bytes, call.in_place);
-    let ignored = |reason| {
-        format!("`{}` is not for this call: {reason}; it runs, as `--ignore-limits` says", args.target)
-    };
-    remarks.extend(excluded.into_iter().map(ignored));
+    let told = |reason, why| format!("`{}` is not for this call: {reason}; it runs, as {why}", args.target);
+    let of_size = limits.exclude_size(elements, size_bytes).into_iter();
+    remarks.extend(of_size.map(|reason| told(reason, "it was asked for by its name")));
+    let of_placement = limits.exclude_placement(call.in_place).into_iter();
+    remarks.extend(of_placement.map(|reason| told(reason, "`--ignore-limits` says")));
     if call.in_place && !args.in_place {
         remarks.push(format!(
             "`{}` is for calls in place alone (`outofplace` is 0), and so it runs in place",
