@@ -39,6 +39,30 @@ pub struct Group {
     shelf: Shelf,
 }
 
+impl Call<'_> {
+    /// Every rank's part, bound, for a group of so many ranks.
+    pub(crate) fn outlines(&self, ranks: u32) -> Result<Vec<Outline>, GroupError> {
+        let found = self.plan.world();
+        if found != ranks {
+            let (found, ranks) = (found as usize, ranks as usize);
+            return Err(GroupError::Ranks { what: "ranks of a plan", found, ranks });
+        }
+        let outline = |rank: u32| {
+            let binding = Binding {
+                plan: self.plan,
+                rank,
+                counts: self.counts,
+                element_size_bytes: self.dtype.size_bytes(),
+                reducer: self.reducer,
+                placements: self.placements,
+            };
+            let spreads = self.spreads.get(rank as usize).map_or(&[][..], Vec::as_slice);
+            Outline::new(binding, self.dtype, spreads)
+        };
+        Ok((0..ranks).map(outline).collect::<Result<_, _>>()?)
+    }
+}
+
 impl Group {
     /// A rank on each of these devices, in order; a device may be named more than once. Devices get access to each other's
     /// memory as far as they can.
@@ -122,24 +146,7 @@ impl Group {
 
     /// The stream work of a call.
     pub fn stream_plan(&self, call: &Call<'_>) -> Result<StreamPlan, GroupError> {
-        let (found, ranks) = (call.plan.world() as usize, self.devices.len());
-        if found != ranks {
-            return Err(GroupError::Ranks { what: "ranks of a plan", found, ranks });
-        }
-        let outline = |rank: u32| {
-            let binding = Binding {
-                plan: call.plan,
-                rank,
-                counts: call.counts,
-                element_size_bytes: call.dtype.size_bytes(),
-                reducer: call.reducer,
-                placements: call.placements,
-            };
-            let spreads = call.spreads.get(rank as usize).map_or(&[][..], Vec::as_slice);
-            Outline::new(binding, call.dtype, spreads)
-        };
-        let outlines = (0..self.ranks()).map(outline).collect::<Result<_, _>>()?;
-        Ok(StreamPlan::new(outlines, &self.layout)?)
+        Ok(StreamPlan::new(call.outlines(self.ranks())?, &self.layout)?)
     }
 
     /// Makes a stream plan ready that was made by [`Group::stream_plan`], or changed since.

@@ -13,7 +13,6 @@ use crate::kernels::{Compile, Loader, Shelf, WithNvrtc};
 use crate::prepared::{BufferPointers, check_buffers, located};
 use crate::stream_plan::{Layout, STREAMS_PER_RANK_MAX, StreamPlan};
 use crate::{Call, GpuError, GroupError};
-use coll_exec::{Binding, Outline};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -133,23 +132,7 @@ impl Shared {
     }
 
     fn make(&self, call: &Call<'_>, buffers: &[BufferPointers]) -> Result<Parts, GroupError> {
-        let (found, ranks) = (call.plan.world() as usize, self.ranks as usize);
-        if found != ranks {
-            return Err(GroupError::Ranks { what: "ranks of a plan", found, ranks });
-        }
-        let outline = |rank: u32| {
-            let binding = Binding {
-                plan: call.plan,
-                rank,
-                counts: call.counts,
-                element_size_bytes: call.dtype.size_bytes(),
-                reducer: call.reducer,
-                placements: call.placements,
-            };
-            let spreads = call.spreads.get(rank as usize).map_or(&[][..], Vec::as_slice);
-            Outline::new(binding, call.dtype, spreads)
-        };
-        let outlines = (0..self.ranks).map(outline).collect::<Result<Vec<_>, _>>()?;
+        let outlines = call.outlines(self.ranks)?;
         // Whoever opens another's memory reaches it.
         let layout = Layout { streams_per_rank_max: STREAMS_PER_RANK_MAX, ..Layout::one_device(self.ranks) };
         let mut stream_plan = StreamPlan::new(outlines, &layout)?.of_rank(self.rank);

@@ -17,9 +17,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// Pages are of this size, and blocks start at one.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// A cache line.
-const LINE_BYTES: usize = 64;
-
 /// A piece of memory, which goes when the last rank that uses it here is gone.
 #[derive(Debug)]
 pub(crate) struct Block {
@@ -109,12 +106,11 @@ impl Block {
         if bytes.is_empty() {
             return;
         }
-        // SAFETY: within the block; the rest is what callers vouch for.
-        unsafe {
-            match past_cache {
-                true => copy_past_cache(bytes, self.at(offset)),
-                false => std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(offset), bytes.len()),
-            }
+        // SAFETY: within the block, and nobody else's until they are told, as callers vouch for.
+        let part = unsafe { std::slice::from_raw_parts_mut(self.at(offset), bytes.len()) };
+        match past_cache {
+            true => coll_kernel::copy_past_cache(part, bytes),
+            false => part.copy_from_slice(bytes),
         }
     }
 
@@ -154,42 +150,4 @@ impl Drop for Block {
 fn layout(len: usize) -> io::Result<Layout> {
     let layout = Layout::from_size_align(len, PAGE_BYTES).ok().filter(|layout| layout.size() > 0);
     layout.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
-}
-
-/// Copies with stores that go past the cache, as far as whole lines are written, and waits until they are on their way.
-///
-/// # Safety
-/// As for [`std::ptr::copy_nonoverlapping`].
-#[cfg(target_arch = "x86_64")]
-unsafe fn copy_past_cache(from: &[u8], to: *mut u8) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-    let before = to.align_offset(LINE_BYTES).min(from.len());
-    let (first, rest) = from.split_at(before);
-    let (lines, last) = rest.as_chunks::<LINE_BYTES>();
-    // SAFETY: the three parts follow each other within `from` and within what the caller vouches for; lines are written
-    // where they are aligned. The processor always has these instructions.
-    unsafe {
-        std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
-        let mut to = to.add(before);
-        for line in lines {
-            let quarters = [0, 1, 2, 3].map(|at| _mm_loadu_si128(line.as_ptr().cast::<__m128i>().add(at)));
-            for (at, quarter) in quarters.into_iter().enumerate() {
-                _mm_stream_si128(to.cast::<__m128i>().add(at), quarter);
-            }
-            to = to.add(LINE_BYTES);
-        }
-        std::ptr::copy_nonoverlapping(last.as_ptr(), to, last.len());
-        // The stamp must not overtake them.
-        _mm_sfence();
-    }
-}
-
-/// Without such stores: through the cache.
-///
-/// # Safety
-/// As for [`std::ptr::copy_nonoverlapping`].
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn copy_past_cache(from: &[u8], to: *mut u8) {
-    // SAFETY: the caller's.
-    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) }
 }
