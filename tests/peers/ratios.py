@@ -26,21 +26,24 @@ def rates(limits):
         rate = d.get("busbw_GBps") or 0.0
         key = (d["transport"], d["op"], d["ranks"], d["bytes"])
         best[key] = max(best[key], rate * 1000)
+    both_ways = "stream both ways, per direction"
     return {
-        "tcp": 2 * best[("tcp", "stream both ways, per direction", 2, LARGE)],
+        "tcp": {size: 2 * rate for (transport, op, _, size), rate in best.items() if op == both_ways and transport == "tcp" and size >= LARGE},
         "ring": best[("shm", "copy in, copy out", 2, LARGE)],
         "memory": best[("memory", "memcpy", 2, 128 << 20)],
     }
 
 
 def needs_us(op, n, size, transport, rate):
-    """What the bytes of a cell need on two cores; none where that is not known. Messages go through the system or a ring; large
-    buffers are read and written once in memory, a copied byte being one that is read and one that is written."""
+    """What the bytes of a cell need on two cores; none where that is not known. Messages go through the system, as fast as a
+    stream of that size does, or through a ring; large buffers are read and written once in memory, a copied byte being one that is
+    read and one that is written."""
     sent = {"allreduce": 2 * (n - 1) * size, "reducescatter": (n - 1) * size, "allgather": (n - 1) * size}.get(op)
     if sent is None or size < LARGE:
         return None
     if transport == "tcp":
-        return sent / rate["tcp"] if rate["tcp"] else None
+        of_size = rate["tcp"].get(size, rate["tcp"].get(LARGE))
+        return sent / of_size if of_size else None
     if size == LARGE:
         return sent / rate["ring"] if rate["ring"] else None
     touched = {"allreduce": 2 * n * size, "reducescatter": (n + 1) * size, "allgather": (n + 1) * size}[op]
