@@ -71,6 +71,29 @@ fn runs_on_devices_are_verified() {
     }
 }
 
+/// On a topology each rank has the device that it stands on, if there are so many; where there are not, that is said.
+#[test]
+fn ranks_stand_on_the_devices_of_a_topology() {
+    let folder = stand_in();
+    let call = ["run", "allreduce.ring", "--transport", "cuda", "--bytes", "4KiB", "--iters", "1"];
+    let said = |more: &[&str]| {
+        let output = collc(&[&call[..], more].concat(), folder.path());
+        assert!(output.status.success(), "{}", text(&output));
+        text(&output)
+    };
+    let placed = said(&["--topology", "nvswitch:2", "--place", "1,0"]);
+    assert!(
+        placed.contains("of the order 1 0, each on the CUDA device of that number, if there are so many"),
+        "{placed}"
+    );
+    assert!(!placed.contains("note: "), "{placed}");
+    let dealt = said(&["--topology", "nvswitch:4", "--place", "3,2,1,0"]);
+    assert!(
+        dealt.contains("more devices than the 2 that this machine has") && dealt.contains("0 0 1 1"),
+        "{dealt}"
+    );
+}
+
 #[test]
 fn bench_measures_devices() {
     let folder = stand_in();

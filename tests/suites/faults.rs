@@ -249,6 +249,7 @@ fn b042_ranks_as_threads_of_one_process() {
         seed: 1,
         time_limit_s: 30.0,
         judging_s: 10.0,
+        timeline: false,
         ranks_per_host: None,
         machines: Vec::new(),
         checksums: false,

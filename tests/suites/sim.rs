@@ -209,6 +209,16 @@ fn comparisons_show_where_one_overtakes_another() {
 fn plans_are_drawn() {
     let picture = good(&["compile", "allreduce.ring", "--ranks", "4", "--emit", "svg"]);
     assert!(picture.starts_with("<svg ") && picture.matches("marker-end").count() == 24, "{picture}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = folder.path().join("ring.plan").display().to_string();
+    let placed =
+        ["compile", "allreduce.ring", "--topology", "ring:4", "--place", "3,2,1,0", "--skip", "pipeline"];
+    good(&[&placed[..], &["-o", &plan]].concat());
+    let graph = good(&["compile", &plan, "--emit", "dot"]);
+    assert!(graph.starts_with("digraph plan {") && graph.contains("rank 0, device 3"), "{graph}");
+    assert_eq!(graph.matches("color = blue").count(), 24);
+    refused(&["compile", &plan, "--emit", "program"], 2, "is taken as a plan");
+    refused(&["compile", &plan, "--emit", "dot", "--ranks", "4", "--rank", "1"], 2, "a picture shows all");
     refused(&["compile", "alltoall.linear", "--ranks", "200", "--emit", "svg"], 2, "at most 20000 are drawn");
     refused(
         &["compile", "allreduce.ring", "--ranks", "4", "--rank", "1", "--emit", "svg"],

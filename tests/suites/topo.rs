@@ -263,10 +263,9 @@ fn ranks_of_a_job_are_measured() {
         assert!(text.contains(": 3 ranks") && text.contains("1 - 2"), "{text}");
         let counts = printed(&["topo", "check", &path, "--format", "json"]);
         let counts: serde_json::Value = serde_json::from_str(&counts).expect("JSON");
-        assert_eq!(
-            (&counts["devices"], &counts["nodes"], &counts["links"]),
-            (&3.into(), &1.into(), &3.into())
-        );
+        assert_eq!((&counts["devices"], &counts["nodes"]), (&3.into(), &1.into()));
+        // One for each pair, or two where it measured unlike directions.
+        assert!((3..=6).contains(&counts["links"].as_u64().expect("a number")), "{counts}");
         // One pair at a time is all that three ranks can have.
         assert!(!fs::read_to_string(&path).expect("there").contains("at once"));
     }

@@ -304,6 +304,9 @@ impl<T: Transport> Engine<'_, '_, '_, T> {
     /// Runs a lane's operations one after the other.
     fn lane(&mut self, lane: u32) -> Result<Turn, Fault> {
         while let Some((op, bound)) = self.state.current(self.code, lane) {
+            if let Some(journal) = &mut self.state.journal {
+                journal.began(op);
+            }
             let turn = self.operation(lane, op)?;
             if !matches!(turn, Turn::Done) {
                 return Ok(turn);

@@ -5,6 +5,7 @@ use crate::code::{BoundOp, Code, Kind};
 use crate::error::BindError;
 use crate::frame::{CHECKSUM_BYTES, FIRST_HEADER_BYTES};
 use crate::inbox::Inbox;
+use crate::journal::Journal;
 use crate::lend::LoanState;
 use crate::ready::Ready;
 use crate::share::ShareState;
@@ -36,6 +37,8 @@ pub(crate) struct State {
     pub(crate) shows: Shows,
     /// Messages sent in this run.
     pub(crate) sent_messages: u64,
+    /// When operations begin and end, if somebody asked for it.
+    pub(crate) journal: Option<Journal>,
     /// Tasks that may be able to go on.
     ready: Ready,
     /// Tasks that the transport has stopped.
@@ -114,6 +117,7 @@ impl State {
             remaining: 0,
             shows: Shows::default(),
             sent_messages: 0,
+            journal: None,
             ready: Ready::new(tasks),
             blocked: Ready::new(tasks),
             interest: vec![NOTHING; tasks],
@@ -146,6 +150,9 @@ impl State {
         self.todo = 0;
         self.remaining = code.ops.len();
         self.sent_messages = 0;
+        if let Some(journal) = &mut self.journal {
+            journal.begin();
+        }
         self.ready.clear();
         self.blocked.clear();
         self.interests.clear();
@@ -210,6 +217,9 @@ impl State {
     #[inline]
     pub(crate) fn complete(&mut self, code: &Code, lane: u32) {
         let op = self.lanes[lane as usize].at;
+        if let Some(journal) = &mut self.journal {
+            journal.ended(op);
+        }
         self.lanes[lane as usize].stand_at(op + 1);
         self.remaining -= 1;
         match code.ops[op as usize].kind {

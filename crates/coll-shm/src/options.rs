@@ -50,6 +50,8 @@ pub struct Options {
     pub host: String,
     /// For threads: only each so many ranks, one after the other, share memory. By default all do.
     pub ranks_per_host: Option<u32>,
+    /// For threads: the machine of each rank, whatever `ranks_per_host` says; only ranks of one share memory. None by default.
+    pub machines: Vec<u32>,
 }
 
 /// How a rank waits: it looks again and again, then lets others run between looks, then sleeps.

@@ -20,10 +20,12 @@ pub fn world(ranks: u32) -> io::Result<Vec<ShmTransport>> {
 
 /// All ranks of a world, by rank.
 pub fn world_with(ranks: u32, options: &Options) -> io::Result<Vec<ShmTransport>> {
+    let ranks_per_host = options.ranks_per_host.unwrap_or(ranks).max(1);
+    let machine = |rank: u32| options.machines.get(rank as usize).copied().unwrap_or(rank / ranks_per_host);
     let threads = Arc::new(Threads {
         heads: (0..ranks).map(|_| Head::private()).collect::<io::Result<_>>()?,
         ring_bytes: options.ring_bytes(ranks),
-        ranks_per_host: options.ranks_per_host.unwrap_or(ranks).max(1),
+        machines: (0..ranks).map(machine).collect(),
         rings: Mutex::default(),
         stages: Mutex::default(),
         ledgers: Mutex::default(),
@@ -41,7 +43,8 @@ pub fn world_with(ranks: u32, options: &Options) -> io::Result<Vec<ShmTransport>
 pub(crate) struct Threads {
     heads: Vec<Head>,
     ring_bytes: usize,
-    ranks_per_host: u32,
+    /// By rank: only those of one share memory.
+    machines: Vec<u32>,
     /// By sender, receiver and channel.
     rings: Mutex<BTreeMap<(u32, u32, u32), Arc<Block>>>,
     /// By rank.
@@ -69,8 +72,8 @@ impl Threads {
     }
 
     pub(crate) fn reaches(&self, rank: u32, peer: u32) -> bool {
-        let is_rank = (peer as usize) < self.heads.len() && peer != rank;
-        is_rank && peer / self.ranks_per_host == rank / self.ranks_per_host
+        let machine = |rank: u32| self.machines.get(rank as usize);
+        peer != rank && machine(peer).is_some_and(|other| machine(rank) == Some(other))
     }
 
     /// A rank's stage, made when it is first asked for.

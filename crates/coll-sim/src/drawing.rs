@@ -7,7 +7,7 @@ use coll_plan::{Action, Plan};
 use std::collections::BTreeMap;
 
 /// The most arrows and dots that a picture has; beyond, nobody sees anything.
-const SHAPES_MAX: usize = 20_000;
+pub(crate) const SHAPES_MAX: usize = 20_000;
 
 const LEFT: f64 = 70.0;
 const TOP: f64 = 60.0;

@@ -20,6 +20,7 @@
 
 mod bound;
 mod compare;
+mod dot;
 mod drawing;
 mod engine;
 mod error;
@@ -38,6 +39,7 @@ mod ways;
 pub use bound::Bound;
 pub use coll_interop::goal;
 pub use compare::{Comparison, SizeTime, compare, crossovers};
+pub use dot::dot;
 pub use drawing::{DrawError, drawing};
 pub use error::SimError;
 pub use path::{PathStep, by_line};
@@ -45,4 +47,4 @@ pub use placed::{ByTime, Placed, placed, size_taken_bytes, traffic};
 pub use plot::{Curve, plot};
 pub use predict::{Element, LinkUse, Options, Prediction, Simulator, predict};
 pub use stuck::BlockedStep;
-pub use trace::trace;
+pub use trace::{trace, trace_of};

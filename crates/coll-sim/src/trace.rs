@@ -14,13 +14,28 @@ use std::fmt::Write;
 /// # Errors
 /// Plans that are not those of the prediction.
 pub fn trace(plans: &[&Plan], network: &Network, prediction: &Prediction) -> Result<String, SimError> {
+    let device = |&device: &u32| network.devices.get(device as usize).map(|device| device.name.as_str());
+    let places: Vec<Option<&str>> = prediction.devices.iter().map(device).collect();
+    trace_of(plans, &places, &prediction.timeline)
+}
+
+/// The trace of any run of a plan. `places` says on what each rank ran, as far as that is known; `timeline` has when operations
+/// began and ended, by rank and operation, in microseconds.
+///
+/// # Errors
+/// Plans that are not whole.
+pub fn trace_of(
+    plans: &[&Plan],
+    places: &[Option<&str>],
+    timeline: &[Vec<(f64, f64)>],
+) -> Result<String, SimError> {
     let parts = Parts::new(plans)?;
     let mut text = String::from("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n");
     let mut arrows: BTreeMap<(u32, u32, u32), [Vec<Arrow>; 2]> = BTreeMap::new();
-    for (rank, times) in (0..parts.world()).zip(&prediction.timeline) {
+    for (rank, times) in (0..parts.world()).zip(timeline) {
         let part = parts.part(rank);
-        let device = prediction.devices.get(rank as usize).and_then(|&d| network.devices.get(d as usize));
-        let name = device.map_or(String::new(), |device| format!(" on {}", device.name));
+        let place = places.get(rank as usize).copied().flatten();
+        let name = place.map_or(String::new(), |place| format!(" on {place}"));
         meta(&mut text, "process_name", rank, None, &format!("rank {rank}{name}"));
         for (lane, ops) in (0u32..).zip(&part.lanes) {
             meta(&mut text, "thread_name", rank, Some(lane), &format!("lane {lane}"));
@@ -80,14 +95,8 @@ fn slice(
     what: &Op,
     (begin, end): (f64, f64),
 ) {
-    let (kind, message) = match what.action {
-        Action::Send { peer, channel } => ("send", Some(("to", peer, channel))),
-        Action::Recv { peer, channel } => ("recv", Some(("from", peer, channel))),
-        Action::RecvReduce { peer, channel, .. } => ("recv_reduce", Some(("from", peer, channel))),
-        Action::Copy => ("copy", None),
-        Action::Reduce { .. } => ("reduce", None),
-    };
-    let name = message.map_or(kind.to_string(), |(way, peer, _)| format!("{kind} {way} r{peer}"));
+    let (kind, message) = kind(what.action);
+    let name = words(what.action);
     let _ = write!(
         text,
         "{{\"name\": {}, \"cat\": \"{kind}\", \"ph\": \"X\", \"ts\": {begin}, \"dur\": {}, \"pid\": {rank}, \
@@ -103,6 +112,23 @@ fn slice(
         let _ = write!(text, ", \"file\": {}, \"line\": {}", quoted(&line.file), line.line);
     }
     text.push_str("}},\n");
+}
+
+/// What an operation does, in two words or three: `send to r1`.
+pub(crate) fn words(action: Action) -> String {
+    let (kind, message) = kind(action);
+    message.map_or(kind.to_string(), |(way, peer, _)| format!("{kind} {way} r{peer}"))
+}
+
+/// The word for what an operation does, and of a message which way it goes, the peer and the channel.
+fn kind(action: Action) -> (&'static str, Option<(&'static str, u32, u32)>) {
+    match action {
+        Action::Send { peer, channel } => ("send", Some(("to", peer, channel))),
+        Action::Recv { peer, channel } => ("recv", Some(("from", peer, channel))),
+        Action::RecvReduce { peer, channel, .. } => ("recv_reduce", Some(("from", peer, channel))),
+        Action::Copy => ("copy", None),
+        Action::Reduce { .. } => ("reduce", None),
+    }
 }
 
 fn arrow(text: &mut String, number: u64, phase: &str, Arrow { rank, lane, at, .. }: &Arrow) {

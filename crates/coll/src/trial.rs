@@ -8,6 +8,7 @@ mod rank;
 mod rehearsal;
 mod summary;
 mod threads;
+mod timeline;
 
 pub use inputs::Inputs;
 pub use judge::{Judge, Verdict};
@@ -17,3 +18,4 @@ pub use rank::{Milestone, RankReport, Settings, TrialError, run_rank};
 pub use rehearsal::{Mishap, What};
 pub use summary::Summary;
 pub use threads::run_threads;
+pub use timeline::Timeline;

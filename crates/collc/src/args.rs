@@ -174,7 +174,7 @@ pub(crate) enum Emit {
     Plan,
     /// The plan as JSON
     Json,
-    /// The program's dependence graph for Graphviz
+    /// The program's dependence graph for Graphviz; of what is a plan already, its operations, lanes and messages
     Dot,
     /// The plan as a picture: ranks, steps, messages
     Svg,
@@ -314,6 +314,10 @@ pub(crate) struct RunArgs {
     /// The root
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub(crate) root: Option<u32>,
+    /// Run once more after the timed iterations, and write when each operation began and ended as a trace for chrome://tracing
+    /// and Perfetto, with the numbers that it has in the plan and its source line
+    #[arg(long, value_name = "OUT.json")]
+    pub(crate) trace: Option<PathBuf>,
     /// Run in place: each buffer is input and output at once. A file of another tool that is for such calls alone runs in place
     /// without it
     #[arg(long)]
@@ -440,7 +444,7 @@ pub(crate) struct ExplainChoiceArgs {
     /// What `collc tune` wrote [env: COLLC_TUNE; default: shipped constants]
     #[arg(long, value_name = "FILE")]
     pub(crate) constants: Option<PathBuf>,
-    /// Rank by simulation on this topology instead, each schedule with its ranks placed at its best; at most 64 ranks
+    /// Rank by simulation on this topology instead, each schedule with its ranks placed at its best; at most 256 ranks
     #[arg(long, value_name = "TOPOLOGY", conflicts_with_all = ["constants", "cores", "ranks_per_host", "transport", "sizes", "deterministic"])]
     pub(crate) topology: Option<String>,
     /// Show every value of every parameter that was tried, not each schedule's best alone

@@ -2,7 +2,7 @@
 
 use crate::library::compile;
 use crate::network::{Constants, full, machines, ports};
-use coll_sim::{Options, by_line, drawing, predict, trace};
+use coll_sim::{Options, by_line, dot, drawing, predict, trace};
 
 const COSTS: Constants =
     Constants { message_us: 0.5, reduce_ns: 0.25, copy_ns: 0.0, bytes_per_us: 1000.0, latency_us: 2.0 };
@@ -127,6 +127,33 @@ fn a_drawing_has_an_arrow_for_each_message() {
     assert_eq!(picture.matches("stroke-dasharray").count(), 13);
     assert!(picture.contains("ring.coll:14") && picture.contains("step 5") && !picture.contains("step 6"));
     let large = compile("alltoall.linear", 160, &[]).expect("it serves 160 ranks");
+    assert!(dot(&large).is_err());
     let error = drawing(&large).expect_err("it is too much").to_string();
     assert!(error.starts_with("the picture would have 25600 arrows and dots"), "{error}");
+}
+
+/// The same numbers and words as in a trace.
+#[test]
+fn a_plan_for_graphviz_has_its_operations_lanes_waits_and_messages() {
+    for (name, ranks) in [("allreduce.ring", 4), ("allreduce.double_tree", 5)] {
+        let plan = compile(name, ranks, &[]).expect("it serves them");
+        let text = dot(&plan).expect("it is small");
+        let parts = || plan.ranks.iter();
+        let count = |word: &str| text.lines().filter(|line| line.contains(word)).count();
+        let ops: usize = parts().map(|part| part.ops.len()).sum();
+        let sends = parts().flat_map(|part| &part.ops).filter(|op| op.action.sends_to().is_some()).count();
+        let waits: usize = parts().flat_map(|part| part.ops.iter().map(|op| part.waits(op).len())).sum();
+        let in_lanes: usize = parts()
+            .flat_map(|part| &part.lanes)
+            .map(|lane| (lane.end - lane.start).saturating_sub(1) as usize)
+            .sum();
+        assert_eq!(count(" [label = \"op"), ops, "{name}");
+        assert_eq!(count("color = blue"), sends, "{name}");
+        assert_eq!(count("color = grey"), in_lanes, "{name}");
+        assert_eq!(count(" -> "), sends + waits + in_lanes, "{name}");
+        assert!(text.contains(r"op0 send to r1\nstep 0 ") || name != "allreduce.ring", "{text}");
+        let lines = parts().flat_map(|part| &part.ops).map(|op| &plan.lines[op.line as usize]);
+        let mut places = lines.map(|line| format!("{}:{}\"", line.file, line.line));
+        assert!(places.all(|place| text.contains(&place)), "{name}: every source line is told");
+    }
 }

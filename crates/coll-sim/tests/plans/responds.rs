@@ -44,6 +44,24 @@ fn a_shared_link_is_shared() {
     close(shared - plain, 14.0 * 7.0 * (BYTES / 8) as f64 / 1000.0);
 }
 
+/// Where rates are not worked out for every change: all that happens at one time counts at once, so ranks in step are exact.
+#[test]
+fn hundreds_in_step_follow_their_links_too() {
+    let ranks = 300;
+    let plan = compile("allreduce.ring", ranks, &[]).expect("it serves 300 ranks");
+    let bytes = 300 * 6_000;
+    let time = |network: &Network| {
+        predict(&[&plan], network, &Options { bytes, ..Options::default() }).expect("it ends").time_us
+    };
+    let steps = 2.0 * (f64::from(ranks) - 1.0);
+    let (one_us, sharing) = (6_000.0 / 1000.0, f64::from(ranks));
+    let half = Constants { bytes_per_us: 500.0, ..Constants::PLAIN };
+    close(time(&full(ranks, Constants::PLAIN)), steps * (3.0 + one_us));
+    close(time(&full_with_hop(ranks, Constants::PLAIN, 1.5)), steps * (3.0 + 1.5 + one_us));
+    close(time(&bus(ranks, Constants::PLAIN)), steps * (3.0 + sharing * one_us));
+    close(time(&bus(ranks, half)), steps * (3.0 + 2.0 * sharing * one_us));
+}
+
 #[test]
 fn one_slow_link_slows_a_ring_as_if_all_were() {
     let mut network = full(8, Constants::PLAIN);

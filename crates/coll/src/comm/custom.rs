@@ -182,6 +182,14 @@ pub(crate) fn of_plan(bytes: &[u8], (rank, world): (u32, u32)) -> Result<Custom,
     if plan.rank(rank).is_none() {
         return Err(refuse(&plan.name, format!("it holds nothing for rank {rank}")));
     }
+    if let Some(placement) = &plan.placement {
+        log::info!(
+            "{} was placed on {}, rank r on device r of {:?}; this is rank {rank}, and ranks run where they were started",
+            plan.name,
+            placement.topology,
+            placement.order
+        );
+    }
     let identity = crate::plans::identity(&plan);
     let ordered = plan.claims.ordered;
     // A plan does not say whether it serves unequal blocks. If it does not, its messages are found to differ in length.

@@ -3,6 +3,7 @@
 use crate::comm::{Meeting, Via, Wires, WiresError, host_name};
 use crate::plans::identity;
 use crate::trial::rehearsal::{Mishap, Rehearsal};
+use crate::trial::timeline::{Timeline, now_ns};
 use crate::trial::{
     Inputs, Judge, NoMemory, Operator, OperatorCode, RunMemory, Verdict, placements, travels_as,
 };
@@ -52,6 +53,8 @@ pub struct Settings {
     pub warmup: u32,
     /// Timed iterations.
     pub iters: u32,
+    /// Run once more after them, and tell when each operation began and ended.
+    pub timeline: bool,
     /// Run in place.
     pub in_place: bool,
     /// Seed of the inputs.
@@ -90,6 +93,8 @@ pub struct RankReport {
     pub first_wrong: Option<String>,
     /// Keys of ensured values and digests of their bytes.
     pub digests: Vec<(u64, u64)>,
+    /// When operations began and ended, if that was asked for.
+    pub timeline: Option<Timeline>,
 }
 
 /// Why a trial ended early on this rank.
@@ -252,6 +257,7 @@ fn words(settings: &Settings, plan: &Plan) -> Vec<(String, String)> {
         field("operator's definition", &settings.operator.definition()),
         field("iterations", &settings.iters),
         field("warm-up", &settings.warmup),
+        field("timeline", &settings.timeline),
         field("in place", &settings.in_place),
         field("seed", &settings.seed),
     ]
@@ -310,10 +316,14 @@ impl Trial<'_> {
         let mut memory = memory.map_err(|NoMemory { bytes }| TrialError::Memory { rank, bytes })?;
         let mut verdict = Verdict::default();
         let mut times_us = Vec::with_capacity(self.settings.iters as usize);
-        let total = self.settings.warmup.saturating_add(self.settings.iters);
+        let timed_end = self.settings.warmup.saturating_add(self.settings.iters);
+        let total = timed_end.saturating_add(self.settings.timeline.into());
         let mut rehearsal = Rehearsal::of(&self.settings.mishaps, rank, limit);
         self.connect(wires, limit)?;
         for iteration in 0..total {
+            if iteration == timed_end {
+                self.bound.keep_times(now_ns);
+            }
             memory.fill(&self.inputs(), iteration > 0);
             let what = format!("barrier before operation {iteration} ({})", self.plan.name);
             let known = if iteration == 0 { known_whole(self.plan) } else { Vec::new() };
@@ -323,7 +333,7 @@ impl Trial<'_> {
             self.operate(wires, &mut memory.bound(), options, rehearsal.as_mut(), hear)?;
             let elapsed = start.elapsed();
             wires.end();
-            if iteration >= self.settings.warmup {
+            if (self.settings.warmup..timed_end).contains(&iteration) {
                 times_us.push(elapsed.as_secs_f64() * 1e6);
             }
             if iteration == 0 || iteration + 1 == total {
@@ -343,6 +353,7 @@ impl Trial<'_> {
             wrong,
             first_wrong,
             digests,
+            timeline: Timeline::of(&self.bound),
         };
         let blob = serde_json::to_vec(&report).expect("invariant: a report is plain data");
         let blobs = exchange(wires, rank, patience, "exchange of reports".into(), blob)?;

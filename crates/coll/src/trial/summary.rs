@@ -85,6 +85,7 @@ mod tests {
             wrong: 0,
             first_wrong: None,
             digests: vec![(7, digest)],
+            timeline: None,
         }
     }
 

@@ -11,7 +11,12 @@ pub fn run_threads(
     plan: &Plan,
     hear: impl Fn(u32, Milestone) + Sync,
 ) -> Result<Vec<Result<Vec<RankReport>, TrialError>>, std::io::Error> {
-    let options = coll_shm::Options { ranks_per_host: settings.ranks_per_host, ..Default::default() };
+    let Settings { ranks_per_host, machines, .. } = settings;
+    let options = coll_shm::Options {
+        ranks_per_host: *ranks_per_host,
+        machines: machines.clone(),
+        ..Default::default()
+    };
     let memories = coll_shm::threads::world_with(plan.world(), &options)?;
     let run = |(rank, memory)| {
         let settings = Settings { rank, ..settings.clone() };

@@ -94,8 +94,9 @@ pub(crate) fn show_plan(args: &CompileArgs, bytes: &[u8]) -> Result<ExitCode, Fa
     let plan = part(args, &read.plan)?;
     match args.emit {
         Some(emit) => print(args, emit, &plan),
-        None => Err(Failure::unusable(format!("`{}` is a plan, and has been compiled", args.target))
-            .help("print it with `--emit plan` or `--emit json`, or draw it with `--emit svg`")),
+        None => Err(Failure::unusable(format!("`{}` is a plan, and has been compiled", args.target)).help(
+            "print it with `--emit plan` or `--emit json`, or draw it with `--emit svg` or `--emit dot`",
+        )),
     }
 }
 
@@ -125,20 +126,24 @@ fn print(args: &CompileArgs, emit: Emit, plan: &Plan) -> Result<ExitCode, Failur
     let text = match emit {
         Emit::Plan => coll_plan::to_text(plan),
         Emit::Json => coll_plan::to_json(plan),
-        Emit::Svg => {
+        Emit::Svg | Emit::Dot => {
             if let Some(rank) = args.rank {
                 let message =
                     format!("`--rank {rank}` goes with one rank's part of a plan, and a picture shows all");
                 return Err(Failure::unusable(message)
                     .help("leave `--rank` out, or print the slice with `--emit plan`"));
             }
-            coll_sim::drawing(plan).map_err(|error| Failure::unusable(error.to_string()))?
+            let drawn = if emit == Emit::Dot { coll_sim::dot(plan) } else { coll_sim::drawing(plan) };
+            drawn.map_err(|error| Failure::unusable(error.to_string()))?
         }
-        _ => {
-            return Err(Failure::unusable(
-                "a schedule of another tool becomes a plan, and a plan has no program or tree",
-            )
-            .help("print it with `--emit plan` or `--emit json`, or draw it with `--emit svg`"));
+        Emit::Ast | Emit::Program | Emit::Graph => {
+            return Err(Failure::unusable(format!(
+                "`{}` is taken as a plan, which has no program and no tree",
+                args.target
+            ))
+            .help(
+                "print it with `--emit plan` or `--emit json`, or draw it with `--emit svg` or `--emit dot`",
+            ));
         }
     };
     match &args.output {

@@ -13,6 +13,7 @@ mod launch;
 mod operator;
 mod prepare;
 mod report;
+mod trace;
 
 use crate::args::{Format, RunArgs};
 use crate::failure::Failure;

@@ -66,7 +66,7 @@ impl OverDevices {
         let chooser = settings.chooser()?;
         let reducer = Reducer::builtin(settings.op, settings.dtype)
             .map_err(|error| Failure::unusable(error.to_string()))?;
-        let group = devices::group(settings.world)?;
+        let group = devices::group(settings.world, None)?;
         let stream = |rank| Stream::new(group.device(rank).expect("invariant: the group has every rank"));
         let streams = (0..settings.world).map(stream).collect::<Result<_, _>>();
         let streams = streams.map_err(|error| Failure::unusable(error.to_string()))?;

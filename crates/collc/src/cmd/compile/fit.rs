@@ -36,6 +36,8 @@ const GAIN_MIN: f64 = 0.01;
 pub(crate) struct Fitting {
     network: Network,
     wish: Wish,
+    /// Whether somebody said where ranks are to stand.
+    is_wished: bool,
     bytes: u64,
     skip: Vec<&'static str>,
 }
@@ -81,7 +83,7 @@ impl Fitting {
                     .help("leave one of them out; `--place none` takes the topology's order"));
             }
         };
-        Ok(Fitting { network, wish, bytes, skip })
+        Ok(Fitting { network, wish, is_wished: place.is_some(), bytes, skip })
     }
 
     /// The topology.
@@ -89,9 +91,9 @@ impl Fitting {
         &self.network
     }
 
-    /// Where ranks are to stand.
-    pub(crate) fn wish(&self) -> &Wish {
-        &self.wish
+    /// Where ranks are to stand, if somebody said so.
+    pub(crate) fn wish(&self) -> Option<&Wish> {
+        self.is_wished.then_some(&self.wish)
     }
 
     /// One rank for each device.

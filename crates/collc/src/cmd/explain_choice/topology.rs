@@ -10,8 +10,9 @@ use coll_sim::{Options, Prediction, Simulator};
 use coll_topo::Network;
 use std::sync::Arc;
 
-/// Beyond, compiling, placing and simulating every candidate takes longer than anybody waits.
-const RANKS_MAX: u32 = 64;
+/// Beyond, compiling, placing and simulating every candidate takes longer than anybody waits. Above 64 ranks a schedule is
+/// looked at with one value of each parameter: see [`coll::select`].
+const RANKS_MAX: u32 = 256;
 
 /// A chooser whose candidates fit the topology's nodes, with ranks on its devices as listed.
 pub(crate) fn chooser(chooser: Chooser, network: &Network, ranks: u32) -> Result<Chooser, Failure> {

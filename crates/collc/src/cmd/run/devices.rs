@@ -1,7 +1,9 @@
 //! `--transport cuda`: all ranks as streams over the devices there are, in this process. What they give is judged as on any
 //! other transport.
 
+use crate::cmd::place::shown;
 use crate::failure::Failure;
+use crate::output;
 use coll::trial::{
     Inputs, Judge, NoMemory, OperatorCode, RankReport, RunMemory, Settings, Verdict, placements, travels_as,
 };
@@ -13,19 +15,30 @@ use coll_plan::Plan;
 use indicatif::ProgressBar;
 use std::time::{Duration, Instant};
 
-/// The ranks on their devices, dealt out in equal runs.
-pub(crate) fn group(world: u32) -> Result<Group, Failure> {
+/// The ranks on their devices: those that a topology has them on, if this machine has so many, else dealt out in equal runs.
+pub(crate) fn group(world: u32, order: Option<&[u32]>) -> Result<Group, Failure> {
     let found = coll_gpu::probe().map_err(|error| Failure::unusable(error.to_string()))?;
     let count = found.devices.len() as u64;
     let device = |rank: u32| (u64::from(rank) * count.min(world.into()) / u64::from(world)) as u32;
-    let devices: Vec<u32> = (0..world).map(device).collect();
+    let mut devices: Vec<u32> = (0..world).map(device).collect();
+    match order {
+        Some(order) if order.iter().all(|&device| u64::from(device) < count) => devices = order.to_vec(),
+        Some(_) => output::complain_raw(&format!(
+            "note: the topology has ranks on more devices than the {count} that this machine has, so they are dealt out in equal runs: \
+             {}\n",
+            shown(&devices)
+        )),
+        None => {}
+    }
     Group::new(&devices).map_err(|error| Failure::unusable(error.to_string()))
 }
 
 /// Runs all iterations, and gives a report for each rank.
 pub(super) fn run(settings: &Settings, plan: &Plan, bar: &ProgressBar) -> Result<Vec<RankReport>, Failure> {
     let unusable = |error: &dyn std::fmt::Display| Failure::unusable(error.to_string());
-    let group = group(plan.world())?;
+    // Without a topology a plan's own order is only told: it need not be of this machine.
+    let stands = plan.placement.as_ref().filter(|_| !settings.machines.is_empty());
+    let group = group(plan.world(), stands.map(|placement| &placement.order[..]))?;
     let reducer = settings.operator.reducer(settings.dtype).map_err(|error| unusable(&error))?;
     let reference = settings.operator.reference(settings.dtype, plan).map_err(|error| unusable(&error))?;
     let placements = placements(&plan.contract, settings.in_place);
@@ -126,6 +139,7 @@ impl Trial<'_> {
             wrong: verdict.wrong,
             first_wrong: verdict.first,
             digests: verdict.digests,
+            timeline: None,
         };
         Ok((0u32..).zip(verdicts).map(report).collect())
     }

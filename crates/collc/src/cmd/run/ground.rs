@@ -1,10 +1,10 @@
 //! `--topology`: a run whose plan is fitted to a topology, and whose ranks stand where the plan says.
 //!
 //! Ranks that the topology has in one machine are started as ranks of one machine, and those of others as if they were on
-//! another: with `--transport auto` the first share memory and the second are reached over TCP. So the order of ranks is what
-//! runs, as far as one machine can show it.
+//! another: with `--transport auto` or `threads` the first share memory and the second are reached over TCP, and with `cuda` each
+//! has the device of its number. So the order of ranks is what runs, as far as one machine can show it.
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, TransportKind};
 use crate::cmd::compile::fit::Fitting;
 use crate::cmd::place::{self, shown};
 use crate::cmd::run::prepare::Call;
@@ -32,28 +32,55 @@ pub(super) fn fitting(args: &RunArgs) -> Result<Option<Fitting>, Failure> {
     Fitting::of(&topology, place.as_deref(), Call::asked(args).bytes, &args.passes).map(Some)
 }
 
-/// The machine of each rank, as the plan is placed.
-pub(super) fn machines(network: &Network, plan: &Plan) -> Vec<u32> {
-    let order = plan.placement.as_ref().map_or(&[][..], |placement| &placement.order);
-    let machine = |&device: &u32| network.devices.get(device as usize).map_or(0, |device| device.machine);
-    order.iter().map(machine).collect()
+/// Where ranks stand on a topology; without one nothing is said.
+#[derive(Default)]
+pub(super) struct Standing {
+    /// The machine of each rank.
+    pub(super) machines: Vec<u32>,
+    /// The name of each rank's device.
+    pub(super) devices: Vec<String>,
+}
+
+impl Standing {
+    /// As the plan is placed.
+    pub(super) fn of(network: &Network, plan: &Plan) -> Standing {
+        let order = plan.placement.as_ref().map_or(&[][..], |placement| &placement.order);
+        let devices = || order.iter().filter_map(|&device| network.devices.get(device as usize));
+        Standing {
+            machines: devices().map(|device| device.machine).collect(),
+            devices: devices().map(|device| device.name.clone()).collect(),
+        }
+    }
+}
+
+/// Memory that ranks are to share, and a topology on which they do not.
+pub(super) fn refuse_apart(args: &RunArgs, standing: &Standing) -> Result<(), Failure> {
+    let other = standing.machines.iter().position(|machine| *machine != standing.machines[0]);
+    match (args.transport, other) {
+        (TransportKind::Shm, Some(rank)) => Err(Failure::unusable(format!(
+            "ranks are to share memory, and rank {rank} stands on `{}`, in another machine than rank 0",
+            standing.devices[rank]
+        ))
+        .help("`--transport auto` reaches ranks of other machines over TCP")),
+        _ => Ok(()),
+    }
 }
 
 /// A plan that was read, placed: as `--place` says, else as the plan says, else in the topology's order. One rank's part says
 /// itself where all ranks stand.
 pub(super) fn placed(args: &RunArgs, fitting: &Fitting, plan: Plan) -> Result<Plan, Failure> {
     let network = fitting.network();
-    if !plan.is_whole() && args.place.is_some() {
+    if !plan.is_whole() && fitting.wish().is_some() {
         return Err(Failure::unusable(format!(
             "`{}` is one rank's part: where it stands depends on all",
             args.target
         ))
-        .help("leave `--place` out, or give the whole plan"));
+        .help("leave `--place` or COLLC_DEVICES out, or give the whole plan"));
     }
     let element = crate::cmd::sim::planned::element(&plan, args.dtype);
     let options = Options { bytes: Call::asked(args).bytes, element, ..Options::default() };
     let options = Options { bytes: coll_sim::size_taken_bytes(&plan, &options), ..options };
-    let wish = args.place.as_ref().map(|_| fitting.wish());
+    let wish = fitting.wish();
     let order = match (wish, &plan.placement) {
         (None, None) => None,
         _ => place::stand(wish, std::slice::from_ref(&plan), network, &options)?.order,
@@ -71,16 +98,22 @@ pub(super) fn placed(args: &RunArgs, fitting: &Fitting, plan: Plan) -> Result<Pl
     Ok(if plan.placement.as_ref() == Some(&placement) { plan } else { coll::placed(plan, placement) })
 }
 
-/// What is said of where ranks stand.
-pub(super) fn told(network: &Network, plan: &Plan, machines: &[u32]) -> String {
+/// What is said of where ranks stand, and how far the transport goes by it.
+pub(super) fn told(args: &RunArgs, network: &Network, plan: &Plan, standing: &Standing) -> String {
     let order = plan.placement.as_ref().map_or(String::new(), |placement| shown(&placement.order));
-    let mut distinct = machines.to_vec();
+    let mut distinct = standing.machines.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    let apart = match distinct.len() {
-        0 | 1 => "all in one machine".to_string(),
-        count => format!(
-            "in {count} machines; with `--transport auto` ranks of one share memory, and others go over TCP"
+    let apart = match (distinct.len(), args.transport) {
+        (_, TransportKind::Cuda) => {
+            "each on the CUDA device of that number, if there are so many".to_string()
+        }
+        (0 | 1, _) => "all in one machine".to_string(),
+        (count, TransportKind::Auto | TransportKind::Threads) => {
+            format!("in {count} machines: ranks of one share memory, and others go over TCP")
+        }
+        (count, TransportKind::Tcp | TransportKind::Shm) => format!(
+            "in {count} machines; all go over TCP, and with `--transport auto` ranks of one would share memory"
         ),
     };
     format!("{}: rank r stands on device r of the order {order}, {apart}", network.name)

@@ -1,7 +1,8 @@
 //! What is to be run: from the arguments to a proved plan, an operator and counts.
 
+use super::ground::Standing;
 use super::operator::{no_operator, operator, refuse_order};
-use super::{counts, ground};
+use super::{counts, ground, trace};
 use crate::args::{Passes, RunArgs, TransportKind};
 use crate::cmd::compile::fit::{self, Fitting, Subject};
 use crate::cmd::explain_choice::topology;
@@ -36,6 +37,8 @@ pub(crate) struct Prepared {
     pub(crate) accumulate: Option<DType>,
     /// What elements travel as, if that is narrower than they are.
     pub(crate) wire: Option<DType>,
+    /// The device of each rank, if a topology says it.
+    pub(crate) devices: Vec<String>,
     /// One line on what was taken, where that was not the user's word.
     pub(crate) remark: Option<String>,
 }
@@ -66,8 +69,7 @@ struct Found {
     equal_blocks_only: bool,
     operators: Vec<UserOperator>,
     remark: Option<String>,
-    /// The machine of each rank, if a topology says it.
-    machines: Vec<u32>,
+    standing: Standing,
 }
 
 /// The variable that has failures rehearsed.
@@ -81,6 +83,8 @@ const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;
 pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> Result<Prepared, Failure> {
     let found = find(args, ranks)?;
     refuse_part(args, &found.plan, only)?;
+    trace::refuse(args, &found.plan)?;
+    ground::refuse_apart(args, &found.standing)?;
     let operator = match found.plan.reduces {
         true => operator(args, &found.operators)?,
         false => no_operator(args, &found.plan)?,
@@ -103,7 +107,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         token: String::new(),
         via: args.transport.via(),
         ranks_per_host: ranks_per_host(args)?,
-        machines: found.machines.clone(),
+        machines: found.standing.machines,
         checksums: crate::environment::checksums()?,
         plan_hash: coll::proof_hash(&found.plan),
         elements,
@@ -114,6 +118,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         reduces: found.plan.reduces,
         warmup: args.warmup,
         iters: args.iters,
+        timeline: args.trace.is_some(),
         in_place: found.call.in_place,
         seed: args.seed,
         time_limit_s: args.timeout,
@@ -126,6 +131,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         transport: args.transport.name(),
         accumulate: found.plan.accumulate.filter(|_| found.plan.reduces && reducer.is_in_f32()),
         wire: travels_as(&found.plan, args.dtype, &reducer),
+        devices: found.standing.devices,
         remark: found.remark,
         plan: found.plan,
     })
@@ -343,11 +349,11 @@ fn from_source(
     }
     let operators = source.module.operators().to_vec();
     let equal_blocks_only = proved.properties.equal_blocks_only.is_some();
-    let machines = fitting.map_or(Vec::new(), |fitting| ground::machines(fitting.network(), &proved.plan));
-    lines.extend(fitting.map(|fitting| ground::told(fitting.network(), &proved.plan, &machines)));
+    let standing = fitting.map(|fitting| Standing::of(fitting.network(), &proved.plan)).unwrap_or_default();
+    lines.extend(fitting.map(|fitting| ground::told(args, fitting.network(), &proved.plan, &standing)));
     let remark = (!lines.is_empty()).then(|| lines.join("\n"));
     let call = Call::asked(args);
-    Ok(Found { plan: proved.plan, call, equal_blocks_only, operators, remark, machines })
+    Ok(Found { plan: proved.plan, call, equal_blocks_only, operators, remark, standing })
 }
 
 /// The options on passes; of the library's schedules what the environment says of types, too.
@@ -445,13 +451,13 @@ fn standing(args: &RunArgs, (plan, call): (Plan, Call), fitting: Option<&Fitting
             equal_blocks_only: false,
             operators: Vec::new(),
             remark,
-            machines: Vec::new(),
+            standing: Standing::default(),
         });
     };
     let plan = ground::placed(args, fitting, plan)?;
-    let machines = ground::machines(fitting.network(), &plan);
-    let remark = Some(ground::told(fitting.network(), &plan, &machines));
-    Ok(Found { plan, call, equal_blocks_only: false, operators: Vec::new(), remark, machines })
+    let standing = Standing::of(fitting.network(), &plan);
+    let remark = Some(ground::told(args, fitting.network(), &plan, &standing));
+    Ok(Found { plan, call, equal_blocks_only: false, operators: Vec::new(), remark, standing })
 }
 
 /// Ranks that are started here run wherever the system puts them, where no topology says more.

@@ -1,6 +1,7 @@
 //! What `run` prints.
 
 use super::prepare::Prepared;
+use super::trace;
 use crate::args::{Format, RunArgs};
 use crate::failure::Failure;
 use crate::output;
@@ -79,6 +80,7 @@ pub(super) fn print(
             "{differing} blocks differ in bits between ranks, and the plan promises that none does"
         ));
     }
+    trace::write(args, prepared, reports)?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

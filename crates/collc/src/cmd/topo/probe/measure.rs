@@ -2,14 +2,16 @@
 //!
 //! Latency is half of a round trip of eight bytes, the least of some batches. What a message costs its ranks, however long it
 //! travels, is what each of many takes that are sent one after the other without waiting (as in LogP: Culler et al. 1993); the
-//! rest of the latency is the link's. Bandwidth is that of the fastest of some round trips of one long message, less the
-//! latency.
+//! rest of the latency is the link's. Bandwidth is that of each direction by itself: of the fastest of some trips of a long message
+//! one way and a short one back, less what two short ones take. A latency of each direction no clock of two ranks can tell.
 
+use super::shape::is_lopsided;
 use super::together::{self, Together};
 use coll::{CommError, Communicator};
 use coll_base::{DType, RedOp};
 use coll_kernel::Reducer;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// Batches, of which the fastest counts.
@@ -18,8 +20,9 @@ const BATCHES: usize = 12;
 const TRIPS: usize = 16;
 /// Messages that are sent one after the other.
 const BURST: usize = 64;
-/// Round trips of long messages.
+/// Trips of long messages each way, and how often they are made where one way seems to be slower.
 const LONG_TRIPS: usize = 6;
+const ROUNDS: usize = 4;
 /// Bytes of a copy and a reduction.
 const WORK_BYTES: usize = 4 << 20;
 /// A host's name is cut to this.
@@ -32,8 +35,8 @@ pub(super) struct Pair {
     pub(super) latency_us: f64,
     /// A message of many.
     pub(super) message_us: f64,
-    /// A byte of a long message, in nanoseconds.
-    pub(super) byte_ns: f64,
+    /// A byte of a long message, in nanoseconds: from the first to the second, and back.
+    pub(super) byte_ns: [f64; 2],
 }
 
 /// What was measured of a job.
@@ -62,6 +65,7 @@ pub(super) fn measure(
     let (rank, world) = (comm.rank(), comm.world());
     let (names, machines) = machines(comm, ranks_per_host)?;
     let mut mine = Vec::new();
+    let mut own = BTreeMap::new();
     for a in 0..world {
         for b in a + 1..world {
             comm.barrier()?;
@@ -71,10 +75,11 @@ pub(super) fn measure(
             }
             // The first of two keeps what it measured.
             let kept = if rank == a { pair } else { Pair::default() };
-            mine.extend([kept.latency_us, kept.message_us, kept.byte_ns]);
+            mine.extend([kept.latency_us, kept.message_us, kept.byte_ns[0], kept.byte_ns[1]]);
+            own.insert((a, b), kept.latency_us);
         }
     }
-    let together = together::measure(comm, &machines, bytes)?;
+    let together = together::measure(comm, &machines, bytes, &own)?;
     comm.barrier()?;
     let (copy_ns, reduce_ns) = if rank == 0 { work() } else { (0.0, 0.0) };
     let mut all = vec![0.0; mine.len() * world as usize];
@@ -86,8 +91,9 @@ pub(super) fn measure(
     let mut number = 0;
     for a in 0..world as usize {
         for _ in a + 1..world as usize {
-            let at = a * mine.len() + 3 * number;
-            pairs.push(Pair { latency_us: all[at], message_us: all[at + 1], byte_ns: all[at + 2] });
+            let at = a * mine.len() + 4 * number;
+            let byte_ns = [all[at + 2], all[at + 3]];
+            pairs.push(Pair { latency_us: all[at], message_us: all[at + 1], byte_ns });
             number += 1;
         }
     }
@@ -127,10 +133,10 @@ fn machine_name(host: &str) -> String {
 }
 
 fn measure_pair(comm: &mut Communicator, is_first: bool, peer: u32, bytes: usize) -> Result<Pair, CommError> {
-    let mut short = [0u8; 8];
+    let (mut short, mut other) = ([0u8; 8], [0u8; 8]);
     let mut latency_us = f64::INFINITY;
     for batch in 0..BATCHES {
-        let us = trips(comm, is_first, peer, &mut short, TRIPS)?;
+        let us = trips(comm, is_first, peer, [&mut short, &mut other], TRIPS)?;
         // The first batch makes connections.
         if batch > 0 {
             latency_us = latency_us.min(us / 2.0);
@@ -151,34 +157,66 @@ fn measure_pair(comm: &mut Communicator, is_first: bool, peer: u32, bytes: usize
         message_us = message_us.min(us / BURST as f64);
     }
     let mut long = vec![1u8; bytes];
-    let mut long_us = f64::INFINITY;
-    for trip in 0..LONG_TRIPS {
-        let us = trips(comm, is_first, peer, &mut long, 1)?;
-        if trip > 0 {
-            long_us = long_us.min(us / 2.0);
+    let mut least_us = [f64::INFINITY; 2];
+    for round in 0..ROUNDS {
+        for (back, least_us) in least_us.iter_mut().enumerate() {
+            for trip in 0..LONG_TRIPS {
+                let us = one_way(comm, is_first, peer, (&mut long, &mut short), back == 1)?;
+                if trip > 0 {
+                    *least_us = least_us.min(us);
+                }
+            }
+        }
+        // What was disturbed looks as if the directions were unlike: the first rank has it looked at again.
+        let mut again = [u8::from(round + 1 < ROUNDS && is_lopsided(least_us))];
+        if is_first {
+            comm.send(&again, peer)?
+        } else {
+            comm.receive(&mut again, peer)?
+        }
+        if again[0] == 0 {
+            break;
         }
     }
-    let byte_ns = (long_us - latency_us).max(long_us / 100.0) * 1e3 / bytes as f64;
+    let byte_ns = least_us.map(|us| without_latency(us, latency_us) * 1e3 / bytes as f64);
     // More than half of the way is no rank's.
     Ok(Pair { latency_us, message_us: message_us.clamp(0.0, latency_us / 2.0), byte_ns })
 }
 
-/// Microseconds of a round trip, in the mean of some.
-pub(super) fn trips(
+/// What the bytes of a long message take of a trip with it one way and a short one back: half of it at least, for where latencies are
+/// more the message is too short, or the machine too busy, to tell them from bytes.
+pub(super) fn without_latency(trip_us: f64, latency_us: f64) -> f64 {
+    (trip_us - 2.0 * latency_us).max(trip_us / 2.0)
+}
+
+/// Microseconds of a trip with a long message from the first to the second and a short one back, or the other way round.
+pub(super) fn one_way(
     comm: &mut Communicator,
     is_first: bool,
     peer: u32,
-    data: &mut [u8],
+    (long, short): (&mut [u8], &mut [u8]),
+    back: bool,
+) -> Result<f64, CommError> {
+    let data = if back { [short, long] } else { [long, short] };
+    trips(comm, is_first, peer, data, 1)
+}
+
+/// Microseconds of a round trip, in the mean of some: the first message goes to the second rank, the other one comes back.
+fn trips(
+    comm: &mut Communicator,
+    is_first: bool,
+    peer: u32,
+    [there, back]: [&mut [u8]; 2],
     count: usize,
 ) -> Result<f64, CommError> {
     let start = Instant::now();
     for _ in 0..count {
         if is_first {
-            comm.send(data, peer)?;
-            comm.receive(data, peer)?;
+            comm.send(there, peer)?;
+            comm.receive(back, peer)?;
         } else {
-            comm.receive(data, peer)?;
-            comm.send(data, peer)?;
+            comm.receive(there, peer)?;
+            comm.send(back, peer)?;
         }
     }
     Ok(start.elapsed().as_secs_f64() * 1e6 / count as f64)

@@ -1,7 +1,7 @@
 //! What was measured, as a topology file and as words.
 
 use super::measure::Measured;
-use super::shape::{bandwidth, description, rounded};
+use super::shape::{Ways, description, is_lopsided, mean, rounded, ways};
 use super::together::Together;
 use crate::failure::Failure;
 use crate::output;
@@ -56,7 +56,7 @@ pub(super) fn write(
             told += &format!(
                 "{pair_name:<9}{:>10}  {}\n",
                 show_time(rounded(pair.latency_us)),
-                show_bandwidth(bandwidth(pair))
+                shown(ways(pair))
             );
         }
     }
@@ -67,12 +67,22 @@ pub(super) fn write(
 /// What pairs that send at once get, and what that says.
 fn at_once(measured: &Measured, set: &Together) -> String {
     let pairs: Vec<String> = set.pairs.iter().map(|(a, b)| format!("{a} - {b}")).collect();
-    let (got, alone) =
-        (show_bandwidth(rounded(set.bytes_per_us)), show_bandwidth(rounded(measured.alone(set))));
+    let (got, alone) = (shown(set.bytes_per_us), shown(measured.alone(set)));
     let verdict = match (measured.is_shared(set), set.machines[0] == set.machines[1]) {
         (false, _) => "they share nothing that is full",
         (true, true) => "they share the machine's memory or cores",
         (true, false) => "they share a way between the machines",
     };
     format!("at once, {} get {got} together, and one by one {alone}: {verdict}", pairs.join(", "))
+}
+
+/// One figure, or one for each direction.
+fn shown(ways: Ways) -> String {
+    match is_lopsided(ways) {
+        false => show_bandwidth(mean(ways)),
+        true => {
+            let [there, back] = ways.map(|way| show_bandwidth(rounded(way)));
+            format!("{there} there, {back} back")
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! What was measured, as a topology. Pairs that are by themselves have a link each. What those of a machine share becomes a
-//! switch with that bandwidth, which all ways within it cross; what those of two machines share a NIC of each.
+//! switch with that bandwidth, which all ways within it cross; what those of two machines share a NIC of each. Where one direction
+//! has less than [`SHARED_SHARE`] of what the other has, each has a link of its own.
 
 use super::measure::{Measured, Pair};
 use super::together::{SHARED_SHARE, Together};
@@ -23,46 +24,72 @@ pub(super) fn rounded_rate(ns: f64) -> f64 {
     1e3 / rounded(1e3 / ns.max(1e-6))
 }
 
-/// Bytes a microsecond of a pair alone.
-pub(super) fn bandwidth(pair: &Pair) -> f64 {
-    rate(1e3 / pair.byte_ns.max(1e-9))
+/// Bytes a microsecond of each direction: from the first to the second, and back.
+pub(super) type Ways = [f64; 2];
+
+/// What a pair alone gets each way.
+pub(super) fn ways(pair: &Pair) -> Ways {
+    pair.byte_ns.map(|byte_ns| rate(1e3 / byte_ns.max(1e-9)))
+}
+
+/// Whether one direction is far behind the other, by bandwidths or by times.
+pub(super) fn is_lopsided([there, back]: [f64; 2]) -> bool {
+    there.min(back) < SHARED_SHARE * there.max(back)
+}
+
+/// What both directions have in the mean of their times.
+pub(super) fn mean([there, back]: Ways) -> f64 {
+    rate(2.0 / (1.0 / there + 1.0 / back))
 }
 
 fn rate(bytes_per_us: f64) -> f64 {
     rounded(bytes_per_us.clamp(1e-3, BANDWIDTH_MAX_BYTES_PER_US))
 }
 
+/// The most of several, each way.
+fn most(all: impl IntoIterator<Item = Ways>) -> Ways {
+    all.into_iter().fold([rate(0.0); 2], |most, ways| [most[0].max(ways[0]), most[1].max(ways[1])])
+}
+
 impl Measured {
-    /// What was measured of two ranks alone.
+    /// What was measured of two ranks alone, from the first that is named to the second.
     pub(super) fn pair(&self, a: u32, b: u32) -> Pair {
-        let (a, b, ranks) = (a.min(b) as usize, a.max(b) as usize, self.machines.len());
-        // Pairs before those of a, then those of a.
-        let at = (0..a).map(|first| ranks - first - 1).sum::<usize>() + (b - a - 1);
-        self.pairs.get(at).copied().unwrap_or_default()
+        let (first, second, ranks) = (a.min(b) as usize, a.max(b) as usize, self.machines.len());
+        // Pairs before those of the first, then those of the first.
+        let at = (0..first).map(|one| ranks - one - 1).sum::<usize>() + (second - first - 1);
+        let pair = self.pairs.get(at).copied().unwrap_or_default();
+        let [there, back] = pair.byte_ns;
+        Pair { byte_ns: if a < b { [there, back] } else { [back, there] }, ..pair }
     }
 
-    /// What a set's pairs get together alone, in bytes a microsecond.
-    pub(super) fn alone(&self, set: &Together) -> f64 {
-        set.pairs.iter().map(|&(a, b)| bandwidth(&self.pair(a, b))).sum()
+    /// What a set's pairs get together alone, each way.
+    pub(super) fn alone(&self, set: &Together) -> Ways {
+        let of = |back: usize| set.pairs.iter().map(|&(a, b)| ways(&self.pair(a, b))[back]).sum();
+        [of(0), of(1)]
     }
 
-    /// Whether a set's pairs share something.
+    /// Whether a set's pairs share something, in either direction.
     pub(super) fn is_shared(&self, set: &Together) -> bool {
-        set.bytes_per_us < SHARED_SHARE * self.alone(set)
+        let alone = self.alone(set);
+        (0..2).any(|back| set.bytes_per_us[back] < SHARED_SHARE * alone[back])
     }
 
-    /// What the pairs of a machine share, if they do.
+    /// What the pairs of a machine share, if they do. They go both ways in it.
     fn memory(&self, machine: usize) -> Option<f64> {
         let own = |set: &&Together| set.machines == [machine, machine] && self.is_shared(set);
-        self.together.iter().find(own).map(|set| rate(set.bytes_per_us))
+        self.together.iter().find(own).map(|set| mean(set.bytes_per_us))
     }
 
-    /// What a machine's pairs with another share, if they do with any: the most that was seen.
-    fn nic(&self, machine: usize) -> Option<f64> {
+    /// What a machine's pairs with another share out of it and into it, if they do with any: the most that was seen.
+    fn nic(&self, machine: usize) -> Option<Ways> {
         let own = |set: &&Together| set.machines[0] != set.machines[1] && set.machines.contains(&machine);
         let of_all = self.together.iter().filter(own);
         let shared = of_all.clone().any(|set| self.is_shared(set));
-        shared.then(|| of_all.map(|set| rate(set.bytes_per_us)).fold(0.0, f64::max))
+        let outwards = |set: &Together| {
+            let [there, back] = set.bytes_per_us.map(rate);
+            if set.machines[0] == machine { [there, back] } else { [back, there] }
+        };
+        shared.then(|| most(of_all.map(outwards)))
     }
 }
 
@@ -131,7 +158,7 @@ impl Builder<'_> {
                 let others = ranks.iter().filter(|&&other| other != rank);
                 let pairs: Vec<Pair> = others.map(|&other| self.measured.pair(rank, other)).collect();
                 let ends = [self.device(rank), format!("{}.{MEMORY}", self.measured.names[machine])];
-                self.link(ends, most(&pairs), self.latency(&pairs) / 2.0);
+                self.link(ends, most(pairs.iter().map(ways)), self.latency(&pairs) / 2.0);
             }
         }
     }
@@ -158,12 +185,14 @@ impl Builder<'_> {
             for rank in self.ranks(machine) {
                 let pairs: Vec<Pair> = outside.iter().map(|&other| self.measured.pair(rank, other)).collect();
                 if self.measured.memory(machine).is_none() {
-                    self.link([self.device(rank), format!("{name}.{NIC}")], most(&pairs), 0.0);
+                    let ends = [self.device(rank), format!("{name}.{NIC}")];
+                    self.link(ends, most(pairs.iter().map(ways)), 0.0);
                 }
                 all.extend(pairs);
             }
             if self.measured.memory(machine).is_some() {
-                self.link([format!("{name}.{MEMORY}"), format!("{name}.{NIC}")], most(&all).max(shared), 0.0);
+                let ends = [format!("{name}.{MEMORY}"), format!("{name}.{NIC}")];
+                self.link(ends, most(all.iter().map(ways).chain([shared])), 0.0);
             }
             let latency_us = self.latency(&all) / 2.0;
             self.link([format!("{name}.{NIC}"), NETWORK.to_string()], shared, latency_us);
@@ -183,7 +212,7 @@ impl Builder<'_> {
     fn direct(&mut self, a: u32, b: u32) {
         let pair = self.measured.pair(a, b);
         let ends = [self.device(a), self.device(b)];
-        self.link(ends, bandwidth(&pair), self.latency(&[pair]));
+        self.link(ends, ways(&pair), self.latency(&[pair]));
     }
 
     /// What a message takes on its way: the median of some pairs, less what its ranks pay.
@@ -194,22 +223,25 @@ impl Builder<'_> {
         (median - 2.0 * self.message_us).max(0.0)
     }
 
-    fn link(&mut self, between: [String; 2], bytes_per_us: f64, latency_us: f64) {
-        self.description.links.push(LinkDecl {
+    /// One link, or one for each direction.
+    fn link(&mut self, between: [String; 2], ways: Ways, latency_us: f64) {
+        let link = |between, bytes_per_us, duplex| LinkDecl {
             between,
             pairs: None,
             bytes_per_us,
             latency_us: rounded(latency_us),
-            duplex: Duplex::Full,
+            duplex,
             count: 1,
             span: Span::default(),
-        });
+        };
+        let links = &mut self.description.links;
+        if !is_lopsided(ways) {
+            return links.push(link(between, mean(ways), Duplex::Full));
+        }
+        let back = [between[1].clone(), between[0].clone()];
+        links.push(link(between, ways[0], Duplex::OneWay));
+        links.push(link(back, ways[1], Duplex::OneWay));
     }
-}
-
-/// The widest of some pairs.
-fn most(pairs: &[Pair]) -> f64 {
-    pairs.iter().map(bandwidth).fold(rate(0.0), f64::max)
 }
 
 #[cfg(test)]
@@ -218,7 +250,7 @@ mod tests {
     use coll_topo::Network;
 
     fn pair(latency_us: f64) -> Pair {
-        Pair { latency_us, message_us: 1.0, byte_ns: 0.25 }
+        Pair { latency_us, message_us: 1.0, byte_ns: [0.25; 2] }
     }
 
     fn network(measured: &Measured) -> Network {
@@ -260,12 +292,42 @@ mod tests {
         assert_eq!((network.devices[0].message_us, network.devices[0].copy_ns), (1.0, 0.1));
     }
 
+    /// A line that is slower one way, and NICs that send less than they take: ways differ by their direction.
+    #[test]
+    fn directions_that_differ_have_links_of_their_own() {
+        let lopsided = Pair { byte_ns: [0.25, 1.0], ..pair(5.0) };
+        let alone = |pairs, machines| Measured {
+            names: ["a", "b"].map(str::to_string).to_vec(),
+            machines,
+            pairs,
+            together: Vec::new(),
+            copy_ns: 0.1,
+            reduce_ns: 0.2,
+        };
+        let line = network(&alone(vec![lopsided], vec![0, 1]));
+        assert_eq!((way(&line, 0, 1).1, way(&line, 1, 0).1), (4000.0, 1000.0));
+        assert_eq!((way(&line, 0, 1).0, way(&line, 1, 0).0), (3.0, 3.0));
+        // A little is noise.
+        let even = network(&alone(vec![Pair { byte_ns: [0.25, 0.3], ..pair(5.0) }], vec![0, 1]));
+        assert_eq!(way(&even, 0, 1).1, way(&even, 1, 0).1);
+
+        // Two ranks of each: a sends 1 GB/s in all, and takes 3.
+        let machines = vec![0, 0, 1, 1];
+        let mut measured = alone(vec![pair(6.0); 6], machines.clone());
+        measured.together = super::super::together::sets(&machines);
+        measured.together.iter_mut().for_each(|set| set.bytes_per_us = [1000.0, 3000.0]);
+        let shared = network(&measured);
+        assert_eq!((way(&shared, 0, 2).1, way(&shared, 2, 0).1), (1000.0, 3000.0));
+        let [there, other] = [(0, 2), (1, 3)].map(|(from, to)| way(&shared, from, to).2);
+        assert!(there.iter().any(|link| other.contains(link)), "{there:?} {other:?}");
+    }
+
     /// Two machines of four ranks; pairs alone have 4 GB/s.
     fn two_machines(within: f64, between: f64) -> Network {
         let machines = vec![0, 0, 0, 0, 1, 1, 1, 1];
         let mut together = super::super::together::sets(&machines);
         for set in &mut together {
-            set.bytes_per_us = if set.machines[0] == set.machines[1] { within } else { between };
+            set.bytes_per_us = [if set.machines[0] == set.machines[1] { within } else { between }; 2];
         }
         network(&Measured {
             names: ["a", "b"].map(str::to_string).to_vec(),

@@ -1,12 +1,13 @@
 //! What several pairs of ranks get that send at once: whether those of a machine, or of two machines, share something.
 //!
 //! In each machine the first rank is paired with the second, the third with the fourth and so on; of two machines the first
-//! rank of one with the first of the other. All pairs of such a set start together, and each counts what it got. If all get
-//! less than [`SHARED_SHARE`] of what each got alone, they share a link, a bus or cores.
+//! rank of one with the first of the other. All pairs of such a set start together, one way and then the other, and each counts
+//! what it got. If all get less than [`SHARED_SHARE`] of what each got alone, they share a link, a bus or cores.
 
-use super::measure::trips;
+use super::measure::{one_way, without_latency};
 use coll::{CommError, Communicator};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Rounds of a set; their median counts, for a pair that is early or late has more than its share.
 const ROUNDS: usize = 5;
@@ -20,8 +21,8 @@ pub(super) struct Together {
     /// The machines of the pairs' ranks, by number: twice the same within one.
     pub(super) machines: [usize; 2],
     pub(super) pairs: Vec<(u32, u32)>,
-    /// What all got, in bytes a microsecond.
-    pub(super) bytes_per_us: f64,
+    /// What all got, in bytes a microsecond: from the first ranks to the second, and back.
+    pub(super) bytes_per_us: [f64; 2],
 }
 
 /// The sets of a job: `machines` has the machine of each rank. A single pair has nobody to share with.
@@ -38,38 +39,44 @@ pub(super) fn sets(machines: &[usize]) -> Vec<Together> {
                 false => members(a).into_iter().zip(members(b)).collect(),
             };
             if pairs.len() > 1 {
-                sets.push(Together { machines: [a, b], pairs, bytes_per_us: 0.0 });
+                sets.push(Together { machines: [a, b], pairs, bytes_per_us: [0.0; 2] });
             }
         }
     }
     sets
 }
 
-/// Measures all sets; every rank takes part. Rank 0 has the sums.
+/// Measures all sets; every rank takes part. `latency_us` has what this rank measured of pairs of which it is the first. Rank 0 has
+/// the sums.
 pub(super) fn measure(
     comm: &mut Communicator,
     machines: &[usize],
     bytes: usize,
+    latency_us: &BTreeMap<(u32, u32), f64>,
 ) -> Result<Vec<Together>, CommError> {
     let (rank, world) = (comm.rank(), comm.world() as usize);
     let mut sets = sets(machines);
-    let mut mine = vec![0.0f64; sets.len()];
-    let mut data = vec![1u8; bytes];
-    for (set, got) in sets.iter().zip(&mut mine) {
-        let pair = set.pairs.iter().find(|(a, b)| rank == *a || rank == *b);
-        let mut times = Vec::new();
-        // The first round makes connections.
-        for round in 0..=ROUNDS {
-            comm.barrier()?;
-            let Some(&(a, b)) = pair else { continue };
-            let us = trips(comm, rank == a, a + b - rank, &mut data, 1)?;
-            if round > 0 {
-                times.push(us);
+    let mut mine = Vec::new();
+    let (mut long, mut short) = (vec![1u8; bytes], [0u8; 8]);
+    for set in &sets {
+        let pair = set.pairs.iter().copied().find(|&(a, b)| rank == a || rank == b);
+        for back in [false, true] {
+            let mut times = Vec::new();
+            // The first round makes connections.
+            for round in 0..=ROUNDS {
+                comm.barrier()?;
+                let Some((a, b)) = pair else { continue };
+                let us = one_way(comm, rank == a, a + b - rank, (&mut long, &mut short), back)?;
+                if round > 0 {
+                    times.push(us);
+                }
             }
-        }
-        if pair.is_some_and(|&(a, _)| rank == a) {
             times.sort_by(f64::total_cmp);
-            *got = 2.0 * bytes as f64 / times[times.len() / 2].max(1e-3);
+            let first = pair.filter(|&(a, _)| rank == a);
+            mine.push(first.map_or(0.0, |pair| {
+                let alone_us = latency_us.get(&pair).copied().unwrap_or(0.0);
+                bytes as f64 / without_latency(times[times.len() / 2], alone_us).max(1e-3)
+            }));
         }
     }
     comm.barrier()?;
@@ -78,8 +85,9 @@ pub(super) fn measure(
     }
     let mut all = vec![0.0; mine.len() * world];
     comm.all_gather(&mine, &mut all)?;
+    let sum = |at: usize| all.iter().skip(at).step_by(mine.len()).sum();
     for (at, set) in sets.iter_mut().enumerate() {
-        set.bytes_per_us = all.iter().skip(at).step_by(mine.len()).sum();
+        set.bytes_per_us = [sum(2 * at), sum(2 * at + 1)];
     }
     Ok(sets)
 }
