@@ -523,6 +523,7 @@ fn a_taken_port_is_named() {
     );
 }
 
+/// B083.
 #[test]
 fn too_few_descriptors_are_told_before_anything_starts() {
     let shell = format!("ulimit -n 64; exec {} run barrier --ranks 60", env!("CARGO_BIN_EXE_collc"));

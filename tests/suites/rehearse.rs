@@ -132,6 +132,7 @@ fn a_message_that_is_lost_ends_the_run() {
     }
 }
 
+/// B075.
 #[test]
 fn a_rank_that_is_killed_is_named() {
     for transport in PROCESSES {

@@ -8,7 +8,6 @@ use crate::comm::resolve::{Key, Memories, Resolved, memories};
 use crate::comm::types::{Asked, Types};
 use crate::comm::{CommError, Communicator, Element, Op, Request, View, ViewMut};
 use coll_base::DType;
-use coll_exec::BufferMemory;
 use std::sync::Arc;
 
 /// A call that is bound: its schedule is chosen, its links are made, its scratch is there, and stays as long as this lives.
@@ -63,7 +62,8 @@ impl Prepared {
     ) -> Result<(), CommError> {
         let memory = memory.into();
         self.check(comm, memory.dtype, true)?;
-        self.run_memories(comm, Memories::Few([BufferMemory::InPlace(memory.bytes), none()], 1))
+        let memory = memories(self.key.what, None, Some(memory), true, comm.rank(), self.key.root);
+        self.run_memories(comm, memory)
     }
 
     fn run_memories(&self, comm: &mut Communicator, mut memory: Memories<'_>) -> Result<(), CommError> {
@@ -88,10 +88,6 @@ impl Prepared {
         };
         Err(comm.engine().refuse(Refusal::Here(reason), "a prepared call".to_string()))
     }
-}
-
-fn none<'a>() -> BufferMemory<'a> {
-    BufferMemory::InPlace(&mut [])
 }
 
 impl Communicator {
@@ -254,10 +250,7 @@ impl Communicator {
             custom: 0,
         };
         engine.settle(&mut key, Asked::default())?;
-        let memory = match in_place {
-            true => Memories::Few([none(), none()], 1),
-            false => memories(what, None, None, false, rank, root),
-        };
+        let memory = memories(what, None, None, in_place, rank, root);
         if what.has_root() && root >= world {
             let reason = format!("root {root} is no rank; ranks are 0..={}", world - 1);
             return Err(engine.refuse(Refusal::Everywhere(reason), "a call to prepare".to_string()));

@@ -30,6 +30,8 @@ pub(crate) struct Prepared {
     /// Busbw is algbw times this: the least that the busiest rank must move, as a fraction of the buffer. One rank's part
     /// does not tell.
     pub(crate) bus_factor: Option<f64>,
+    /// Blocks have lengths of their own, from `--counts`.
+    pub(crate) has_counts: bool,
     /// The transport's name.
     pub(crate) transport: &'static str,
     /// The type that elements are accumulated in, if it is another than theirs.
@@ -123,6 +125,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
     Ok(Prepared {
         settings,
         bus_factor,
+        has_counts: args.counts.is_some(),
         transport: args.transport.name(),
         accumulate: found.plan.accumulate.filter(|_| found.plan.reduces && reducer.is_in_f32()),
         wire: travels_as(&found.plan, args.dtype, &reducer),

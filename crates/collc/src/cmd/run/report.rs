@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 #[derive(Serialize)]
 struct JsonRun<'a> {
-    op: &'a str,
+    op: String,
     schedule: &'a str,
     ranks: u32,
     bytes: u64,
@@ -93,6 +93,8 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
         code @ OperatorCode::Interpreted { reason } => (Some(code.name()), Some(reason.clone())),
     };
     let (op, _) = plan.name.split_once('.').unwrap_or((&plan.name, ""));
+    // Blocks of lengths of their own are another operation to those who read this.
+    let op = if prepared.has_counts { format!("{op}v") } else { op.to_string() };
     JsonRun {
         op,
         schedule: &plan.name,
