@@ -198,6 +198,15 @@ fn what_cannot_be_rehearsed_is_said_before_anything_starts() {
 }
 
 #[test]
+fn what_measures_says_that_it_rehearses_nothing() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
+    command.args(["bench", "--ranks", "2", "--sizes", "8", "-n", "2"]).env("COLLC_FAULT", "rank1:step0:drop");
+    let output = command.output().expect("collc starts");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("COLLC_FAULT is for `collc run`"), "{}", said(&output));
+}
+
+#[test]
 fn a_variable_that_means_nothing_is_told_with_the_one_that_was_meant() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
     let output = command.arg("list").env("COLLC_FAULTS", "x").output().expect("collc starts");

@@ -7,6 +7,7 @@ use crate::cmd::compile::fit::{self, Fitting, Subject};
 use crate::cmd::explain_choice::topology;
 use crate::cmd::place::shown;
 use crate::cmd::{choice, compile, target};
+use crate::environment::FAULT;
 use crate::failure::Failure;
 use crate::{output, render};
 use coll::select::Question;
@@ -71,9 +72,6 @@ struct Found {
     /// The machine of each rank, if a topology says it.
     machines: Vec<u32>,
 }
-
-/// The variable that has failures rehearsed.
-const FAULT: &str = "COLLC_FAULT";
 
 /// The largest file that is looked at for a plan.
 const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;

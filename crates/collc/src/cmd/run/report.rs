@@ -94,7 +94,8 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
     };
     let (op, _) = plan.name.split_once('.').unwrap_or((&plan.name, ""));
     // Blocks of lengths of their own are another operation to those who read this.
-    let op = if prepared.has_counts { format!("{op}v") } else { op.to_string() };
+    let is_known = coll::canonical_operation(op).is_some();
+    let op = if prepared.has_counts && is_known { format!("{op}v") } else { op.to_string() };
     JsonRun {
         op,
         schedule: &plan.name,
