@@ -4,7 +4,7 @@
 #[path = "comm/world.rs"]
 mod ranks;
 
-use coll::{Builder, CommError, Communicator, RedOp, Request, Via};
+use coll::{Buffer, Builder, CommError, Communicator, RedOp, Request, Source, Via};
 use ranks::{well, world_of};
 
 /// An operation with a way to lay out its buffers.
@@ -337,6 +337,54 @@ fn every_operation_in_every_way() {
 fn every_operation_in_every_way_across_machines() {
     let results = world_of(Builder::default().ranks_per_host(2), 5, every_way);
     results.into_iter().for_each(|result| result.unwrap_or_else(|error| panic!("{error}")));
+}
+
+/// Messages and collectives of one's own are prepared like the library's.
+#[test]
+fn messages_and_collectives_of_ones_own_are_prepared_too() {
+    well(3, |comm| {
+        let (rank, n) = (comm.rank(), comm.world());
+        let text = "schedule star: allreduce {
+            step each r in 1..n { send data to 0 reduce }
+            step each r in 1..n { recv data from 0 }
+        }";
+        let star = comm.load(&Source::from_text("own.coll", text), Some("star"), &[], 0)?;
+        let counts = star.counts(2)?;
+        let (mine, mut sum) = ([1i64, 2], [0i64; 2]);
+        let op = || Some(RedOp::Sum.into());
+        let apart =
+            comm.prepare(Request::custom(&star, &counts, vec![Buffer::separate(&mine, &mut sum)], op()))?;
+        let in_place =
+            comm.prepare(Request::custom(&star, &counts, vec![Buffer::in_place(&mut sum)], op()))?;
+        let pairs =
+            comm.load(&Source::builtin("alltoall", "pairwise").expect("it is there"), None, &[], 0)?;
+        let each = pairs.counts(3)?;
+        let (give, mut take) = ([rank; 3], [9u32; 3]);
+        let buffers = vec![Buffer::input(&give), Buffer::output(&mut take)];
+        let exchange = comm.prepare(Request::custom(&pairs, &each, buffers, None))?;
+        let (next, before) = ((rank + 1) % n, (rank + n - 1) % n);
+        // Round a line, so that no rank waits for one that waits for it.
+        let mut theirs = [0u8; 2];
+        let send = if rank + 1 < n { Some(comm.prepare(Request::send(&[7u8; 2], next))?) } else { None };
+        let receive =
+            if rank > 0 { Some(comm.prepare(Request::receive(&mut theirs, before))?) } else { None };
+        for round in 0..4i64 {
+            apart.run(comm, &[round, i64::from(rank)], &mut sum)?;
+            assert_eq!(sum, [3 * round, 3]);
+            in_place.run_in_place(comm, &mut sum)?;
+            assert_eq!(sum, [9 * round, 9]);
+            exchange.run(comm, &give, &mut take)?;
+            assert_eq!(take, [0, 1, 2]);
+            if let Some(receive) = &receive {
+                receive.run(comm, &[0u8; 0], &mut theirs)?;
+                assert_eq!(theirs, [before as u8, round as u8]);
+            }
+            if let Some(send) = &send {
+                send.run(comm, &[rank as u8, round as u8], &mut [0u8; 0])?;
+            }
+        }
+        Ok(())
+    });
 }
 
 /// Once a communicator has ended, no operation does anything, whichever way it is called.

@@ -401,6 +401,8 @@ pub(crate) fn memories<'a>(
     match what {
         What::Barrier => Memories::Few([none(), none()], 0),
         What::AllToAll => Memories::Few([BufferMemory::input(input), BufferMemory::output(output)], 2),
+        What::Send => one(BufferMemory::input(input)),
+        What::Receive => one(BufferMemory::output(output)),
         // What a rank is not promised is left alone.
         What::Reduce | What::Gather if rank != root => one(BufferMemory::input(input)),
         What::ExScan if rank == 0 => one(BufferMemory::input(input)),
