@@ -511,6 +511,7 @@ fn an_interrupt_leaves_no_process() {
     assert!(ranks.iter().all(|&rank| !alive(rank)), "a rank was left behind");
 }
 
+/// B064.
 #[test]
 fn a_taken_port_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -523,6 +524,7 @@ fn a_taken_port_is_named() {
     );
 }
 
+/// B083.
 #[test]
 fn too_few_descriptors_are_told_before_anything_starts() {
     let shell = format!("ulimit -n 64; exec {} run barrier --ranks 60", env!("CARGO_BIN_EXE_collc"));

@@ -25,6 +25,12 @@ fn count(operation: &str, ranks: &str, counts: &str, more: &[&str]) -> u64 {
     assert!(output.status.success(), "{operation} {counts}: {}", said(&output));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
     assert_eq!((&document["ok"], &document["wrong"]), (&true.into(), &0.into()));
+    // A schedule's name and the operation's lead to the same; that of a file's own collective is its own.
+    let known = ["allgather", "gather", "scatter", "reduce_scatter", "alltoall"];
+    let schedule = document["schedule"].as_str().expect("it has a name");
+    if let Some(known) = known.iter().find(|known| schedule.starts_with(&format!("{known}."))) {
+        assert_eq!(document["op"], format!("{known}v"), "{operation}");
+    }
     document["count"].as_u64().expect("a number")
 }
 

@@ -132,6 +132,7 @@ fn a_message_that_is_lost_ends_the_run() {
     }
 }
 
+/// B075.
 #[test]
 fn a_rank_that_is_killed_is_named() {
     for transport in PROCESSES {
@@ -194,6 +195,15 @@ fn what_cannot_be_rehearsed_is_said_before_anything_starts() {
     let output = collc("tcp", Some("rank1:step900:drop"), &arguments);
     assert_eq!(output.status.code(), Some(0));
     assert!(said(&output).contains("never came"), "{}", said(&output));
+}
+
+#[test]
+fn what_measures_says_that_it_rehearses_nothing() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
+    command.args(["bench", "--ranks", "2", "--sizes", "8", "-n", "2"]).env("COLLC_FAULT", "rank1:step0:drop");
+    let output = command.output().expect("collc starts");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("COLLC_FAULT is for `collc run`"), "{}", said(&output));
 }
 
 #[test]

@@ -51,6 +51,7 @@ fn every_operator_on_every_type() {
     }
 }
 
+/// B073.
 #[test]
 fn links_of_one_byte_do_not_stop_a_plan() {
     let seed = seed();

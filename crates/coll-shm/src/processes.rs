@@ -13,7 +13,8 @@ use crate::transport::{CHANNELS_MAX, Home, ShmTransport};
 use coll_exec::{Fault, Link};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -31,7 +32,9 @@ const VERSION: u32 = 3;
 /// Meets the ranks of this machine: every rank of the world calls it, and `exchange` twice with it. Ranks that cannot be
 /// reached are told by [`ShmTransport::unreached`]; only a failed exchange is an error.
 pub fn join(rank: u32, world: u32, exchange: Exchange<'_>, options: &Options) -> Result<ShmTransport, Fault> {
+    let limit = raise_descriptors(world);
     let own = Segment::create(world, options.ring_bytes(world), &options.host);
+    let mut reason = own.as_ref().err().map(|error| in_words(rank, world, error, limit));
     let blob = own.as_ref().map_or(Vec::new(), |(_, told)| told.to_bytes());
     let blobs = exchange(blob)?;
     let mut peers: Vec<Option<Segment>> = (0..world).map(|_| None).collect();
@@ -42,12 +45,20 @@ pub fn join(rank: u32, world: u32, exchange: Exchange<'_>, options: &Options) ->
             let theirs = theirs.filter(|theirs| theirs.boot == told.boot && !told.boot.is_empty());
             neighbours += u32::from(theirs.is_some());
             let theirs = theirs.filter(|theirs| theirs.host == told.host);
-            peers[peer as usize] = theirs.and_then(|theirs| Segment::open(&theirs, world).ok());
+            match theirs.map(|theirs| Segment::open(&theirs, world)) {
+                Some(Ok(segment)) => peers[peer as usize] = Some(segment),
+                Some(Err(error)) => _ = reason.get_or_insert_with(|| in_words(rank, world, &error, limit)),
+                None => {}
+            }
         }
     }
-    // Only what both ends reach counts.
-    let reached: Vec<u8> = peers.iter().map(|peer| peer.is_some().into()).collect();
+    // Only what both ends reach counts. What keeps a rank from reaching another stands behind, for both to tell of.
+    let mut reached: Vec<u8> = peers.iter().map(|peer| peer.is_some().into()).collect();
+    reached.extend(reason.unwrap_or_default().bytes());
     let mutual = exchange(reached)?;
+    let told = |peer: u32| mutual.get(peer as usize).and_then(|blob| blob.get(world as usize..));
+    let reasons = (0..world).map(|peer| String::from_utf8_lossy(told(peer).unwrap_or(&[])).into_owned());
+    let reasons: Vec<String> = reasons.collect();
     for (peer, segment) in peers.iter_mut().enumerate() {
         let back = mutual.get(peer).and_then(|reached| reached.get(rank as usize));
         if back != Some(&1) {
@@ -59,8 +70,34 @@ pub fn join(rank: u32, world: u32, exchange: Exchange<'_>, options: &Options) ->
         // Nobody reaches this rank, and its head serves itself alone.
         Err(_) => Head::private().map_err(|error| lost(rank, &error))?,
     };
-    let machine = Machine { own: own.ok().map(|(segment, _)| segment), peers };
+    let machine = Machine { own: own.ok().map(|(segment, _)| segment), peers, reasons };
     Ok(ShmTransport::new(rank, world, Home::Machine(machine), head, neighbours, options))
+}
+
+/// Each rank that is reached takes two descriptors here, one for its memory and one for its process: raises the limit as far
+/// as it need be, and may. Returns what it is then.
+fn raise_descriptors(world: u32) -> Option<u64> {
+    const OVERHEAD: u64 = 32;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let open = fs::read_dir("/proc/self/fd").map_or(64, |entries| entries.count() as u64);
+    let need = 2 * u64::from(world) + open + OVERHEAD;
+    if current.is_some_and(|current| current < need) && current != maximum {
+        let raised = maximum.map_or(need, |maximum| maximum.min(need));
+        // If it is refused, what cannot be opened for it says so.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum });
+    }
+    getrlimit(Resource::Nofile).current
+}
+
+/// Why a rank reaches no memory, where the system is the reason.
+fn in_words(rank: u32, world: u32, error: &io::Error, limit: Option<u64>) -> String {
+    match (error.raw_os_error() == Some(Errno::MFILE.raw_os_error()), limit) {
+        (true, Some(limit)) => format!(
+            "rank {rank} may have {limit} file descriptors, and memory of {world} ranks needs {} and some; raise the limit with `ulimit -n`",
+            2 * world
+        ),
+        _ => format!("rank {rank}: {error}"),
+    }
 }
 
 fn lost(peer: u32, error: &io::Error) -> Fault {
@@ -71,6 +108,8 @@ fn lost(peer: u32, error: &io::Error) -> Fault {
 pub(crate) struct Machine {
     own: Option<Segment>,
     peers: Vec<Option<Segment>>,
+    /// By rank: what kept it from reaching another.
+    reasons: Vec<String>,
 }
 
 /// A rank's file.
@@ -87,6 +126,12 @@ struct Segment {
 impl Machine {
     pub(crate) fn reaches(&self, peer: u32) -> bool {
         self.peer(peer).is_some()
+    }
+
+    /// What kept one of two ranks from reaching the other, if it was the system.
+    pub(crate) fn reason(&self, rank: u32, peer: u32) -> Option<&str> {
+        let of = |rank: u32| self.reasons.get(rank as usize).map(String::as_str);
+        [of(rank), of(peer)].into_iter().flatten().find(|reason| !reason.is_empty())
     }
 
     /// The process of a peer.

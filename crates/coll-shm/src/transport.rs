@@ -155,6 +155,14 @@ impl ShmTransport {
         (0..self.world).filter(|&peer| peer != self.rank && !self.reaches(peer))
     }
 
+    /// What the system refused that keeps a rank from being reached, if that is the reason.
+    pub fn why_unreached(&self, peer: u32) -> Option<&str> {
+        match &self.home {
+            Home::Machine(machine) if !self.reaches(peer) => machine.reason(self.rank, peer),
+            _ => None,
+        }
+    }
+
     /// Makes links, as far as they are not made yet. The other end may do so at any time, before or after; what is sent
     /// meanwhile stays where it is until it does.
     pub fn connect(&mut self, links: impl IntoIterator<Item = Link>) -> Result<(), Fault> {

@@ -148,6 +148,7 @@ fn bytes_go_there_and_back_and_a_late_rank_is_waited_for() {
     assert!(matches!(transport.wait(&readable(LINK)), Err(Fault::PeerLost { peer: 1, .. })));
 }
 
+/// B075.
 #[test]
 fn a_killed_rank_is_an_error_within_a_second() {
     if let Some(mut transport) = play() {
@@ -194,6 +195,7 @@ fn a_stopped_rank_is_an_error_at_the_time_limit_and_goes_on_where_it_was() {
     assert_eq!(receive(&mut transport, LINK, 8), b"are you?");
 }
 
+/// B082.
 #[test]
 fn a_rank_that_panics_is_an_error_and_leaves_nothing_behind() {
     if let Some(transport) = play() {

@@ -12,6 +12,12 @@ use serde::{Deserialize, Serialize};
 /// How many of the latest calls a rank remembers: ranks that are not in step can be compared all the same.
 const REMEMBERED: usize = 8;
 
+/// How many it remembers of calls that it makes as one: any of them may be the one that differs.
+const GROUP_REMEMBERED: usize = 64;
+
+/// Words that are told in all, in bytes: far less than a message may have. Later calls are told without.
+const WORDS_BYTES_MAX: usize = 128 << 10;
+
 /// The most fields of a call that are told, and the most characters of each name and value.
 const FIELDS_MAX: usize = 32;
 const FIELD_CHARS_MAX: usize = 200;
@@ -58,9 +64,10 @@ pub(crate) struct Told {
 
 impl Doing {
     pub(crate) fn begin(&mut self, operation: u64, call: &Arc<Call>) {
-        if self.recent.len() < REMEMBERED {
-            self.recent.reserve_exact(REMEMBERED - self.recent.len());
-        } else {
+        // Whoever begins a call while it is in one makes both as one.
+        let kept = if self.within { GROUP_REMEMBERED } else { REMEMBERED };
+        self.recent.reserve(kept.saturating_sub(self.recent.len()));
+        while self.recent.len() >= kept {
             self.recent.pop_front();
         }
         self.recent.push_back((operation, Arc::clone(call)));
@@ -85,10 +92,12 @@ impl Doing {
     }
 
     pub(crate) fn report(&self) -> Report {
-        let told = |(operation, call): &(u64, Arc<Call>)| Told {
-            operation: *operation,
-            fingerprint: call.fingerprint,
-            words: call.words.iter().take(FIELDS_MAX).map(|(name, value)| (cut(name), cut(value))).collect(),
+        let mut left = WORDS_BYTES_MAX;
+        let told = |(operation, call): &(u64, Arc<Call>)| {
+            let words = call.words.iter().take(FIELDS_MAX).map(|(name, value)| (cut(name), cut(value)));
+            let words: Vec<(String, String)> = if left > 0 { words.collect() } else { Vec::new() };
+            left = left.saturating_sub(words.iter().map(|(name, value)| name.len() + value.len()).sum());
+            Told { operation: *operation, fingerprint: call.fingerprint, words }
         };
         let since = self.since.map_or(0, |since| tick().saturating_sub(since).as_millis());
         Report {
@@ -132,7 +141,10 @@ mod tests {
         assert_eq!(doing.report(), Report::default());
         doing.begin(0, &call);
         let space = doing.recent.capacity();
-        (1..40).for_each(|operation| doing.begin(operation, &call));
+        (1..40).for_each(|operation| {
+            doing.end();
+            doing.begin(operation, &call);
+        });
         assert_eq!(doing.recent.capacity(), space);
         doing.wait_for([3, 1, 3].into_iter());
         let report = doing.report();
@@ -143,6 +155,19 @@ mod tests {
     }
 
     #[test]
+    fn of_calls_that_are_made_as_one_the_first_is_remembered() {
+        let call = Arc::new(Call { fingerprint: [1; 16], words: vec![("count".into(), "4".into())] });
+        let mut doing = Doing::default();
+        (0..40).for_each(|operation| doing.begin(operation, &call));
+        assert_eq!(doing.report().recent.first().map(|told| told.operation), Some(0));
+        (40..100).for_each(|operation| doing.begin(operation, &call));
+        assert_eq!(doing.report().recent.len(), GROUP_REMEMBERED);
+        doing.end();
+        doing.begin(100, &call);
+        assert_eq!(doing.report().recent.first().map(|told| told.operation), Some(93));
+    }
+
+    #[test]
     fn endless_words_are_cut() {
         let words = vec![("é".repeat(1000), "x".repeat(10)); 100];
         let call = Arc::new(Call { fingerprint: [0; 16], words });
@@ -150,5 +175,9 @@ mod tests {
         doing.begin(1, &call);
         let told = &doing.report().recent[0];
         assert_eq!((told.words.len(), told.words[0].0.chars().count()), (32, 203));
+        (2..60).for_each(|operation| doing.begin(operation, &call));
+        let told = doing.report().recent;
+        let bytes = told.iter().flat_map(|told| &told.words).map(|(name, value)| name.len() + value.len());
+        assert!(told.len() == 59 && bytes.sum::<usize>() < 2 * WORDS_BYTES_MAX);
     }
 }

@@ -24,7 +24,7 @@ use crate::interfaces;
 use crate::links::{Connected, Ground, Paths};
 use crate::options::JoinOptions;
 use crate::socket;
-use crate::transport::TcpTransport;
+use crate::transport::{LIMIT_MAX, TcpTransport};
 use crate::wire::{Contact, Entry, FrameError, Limits, Particulars, RankClaim, ToRank, ToServer, frame_head};
 
 /// Names that do not resolve are asked for again for so long: a cluster's may take a while to appear.
@@ -153,8 +153,7 @@ async fn start(options: &JoinOptions, chosen: Vec<IpAddr>) -> Result<(Server, Pa
 }
 
 fn deadline_of(options: &JoinOptions) -> Instant {
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-    Instant::now() + options.time_limit.min(YEAR)
+    Instant::now() + options.time_limit.min(LIMIT_MAX)
 }
 
 fn listen(options: &JoinOptions) -> Result<TcpListener, StartError> {

@@ -184,8 +184,9 @@ impl TcpTransport {
                 Fault::PeerLost {
                     peer: peer.unwrap_or(missing[0]),
                     detail: format!(
-                        "{} did not come to exchange {sequence} within {limit_s} s{why}",
-                        RankList(missing)
+                        "{} did not come to exchange {sequence} within {} s{why}",
+                        RankList(missing),
+                        (limit_s * 1e3).round() / 1e3
                     ),
                 }
             }

@@ -39,6 +39,9 @@ use crate::wires::Wires;
 /// How many parts one call to the system takes; more are left to the next.
 const PARTS_AT_A_TIME: usize = 16;
 
+/// Nobody waits for longer than a year, whatever the limit says: what is longer may be no time that a clock can show.
+pub(crate) const LIMIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// One rank's connections over TCP. Made by [`join`](crate::join()).
 ///
 /// Ends well by [`shutdown`](TcpTransport::shutdown); merely dropped, it is this rank's death to the others.
@@ -122,7 +125,7 @@ impl TcpTransport {
             control,
             board,
             woken,
-            limit: options.time_limit,
+            limit: options.time_limit.min(LIMIT_MAX),
             stall: Stall::default(),
             moved: false,
             spin: Spin::new(options.spin_limit, false),
@@ -152,7 +155,7 @@ impl TcpTransport {
     /// Begins something that is no call of its own: from now on, to sleep for `limit` in all without a byte moving is
     /// a fault.
     pub fn begin(&mut self, limit: Duration) {
-        self.limit = limit;
+        self.limit = limit.min(LIMIT_MAX);
         self.moved = false;
         self.stall.renew();
         self.spin.renew();

@@ -111,11 +111,13 @@ fn eight_ranks_all_to_all() {
     check(8, 2, None, Cut { stream_bytes: 200_003, piece_bytes: 10_000 });
 }
 
+/// B073.
 #[test]
 fn small_buffers_on_both_sides_hold_up_nobody() {
     check(4, 1, Some(4096), Cut { stream_bytes: 64 << 10, piece_bytes: 16 << 10 });
 }
 
+/// B073.
 #[test]
 fn single_bytes_arrive_like_any_others() {
     check(3, 1, Some(4096), Cut { stream_bytes: 3001, piece_bytes: 1 });

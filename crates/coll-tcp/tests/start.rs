@@ -24,6 +24,7 @@ fn check(server: &Rendezvous, ranks: Vec<JoinOptions>, expect: Expect) {
     expect.assert_eq(&text.replace(&whence, "PROCESS"));
 }
 
+/// B068.
 #[test]
 fn missing_ranks_are_named_on_all_others_in_time() {
     let server = world::server();
@@ -55,6 +56,7 @@ fn a_late_rank_is_waited_for() {
     });
 }
 
+/// B068.
 #[test]
 fn a_late_server_is_waited_for() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -73,6 +75,7 @@ fn a_late_server_is_waited_for() {
     });
 }
 
+/// B071.
 #[test]
 fn a_mismatch_is_told_to_every_rank() {
     let server = world::server();
@@ -139,6 +142,7 @@ fn a_rank_that_listens_at_one_address_is_found_there() {
     world::run_all(ranks, |transport| transport.shutdown());
 }
 
+/// B064.
 #[test]
 fn a_taken_port_is_named_at_once() {
     let server = world::server();
@@ -191,6 +195,7 @@ fn something_else_at_the_port_is_recognised() {
         .assert_eq(&first_line(&error).replace(&address.to_string(), "ADDRESS"));
 }
 
+/// B071.
 #[test]
 fn a_server_of_another_version_is_named_with_both() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -225,6 +230,7 @@ fn a_server_that_stops_is_told_to_those_who_wait() {
     });
 }
 
+/// B083.
 #[test]
 fn too_few_descriptors_are_named_before_anything_is_connected() {
     const NAME: &str = "too_few_descriptors_are_named_before_anything_is_connected";

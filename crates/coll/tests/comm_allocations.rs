@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use coll::{CommError, Communicator, Prepared, RedOp, Request, Via};
+use coll::{Buffer, CommError, Communicator, Prepared, RedOp, Request, Source, Via};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -223,6 +223,46 @@ fn steady(via: Via) {
     for thread in threads {
         thread.join().unwrap();
     }
+}
+
+/// Messages and collectives of one's own, prepared.
+fn steady_others(via: Via) {
+    let threads = Communicator::builder().via(via).local(2).unwrap().into_iter().map(|mut comm| {
+        std::thread::spawn(move || {
+            let (mine, mut sum, mut theirs) = ([1i64; LEN], [0i64; LEN], [0i64; LEN]);
+            let ring = Source::builtin("allreduce", "ring").expect("the library has it");
+            let ring = comm.load(&ring, None, &[], 0).unwrap();
+            let counts = ring.counts(LEN as u64).unwrap();
+            let buffers = vec![Buffer::separate(&mine, &mut sum)];
+            let op = Some(RedOp::Sum.into());
+            let own = comm.prepare(Request::custom(&ring, &counts, buffers, op)).unwrap();
+            let message = match comm.rank() {
+                0 => comm.prepare(Request::send(&mine, 1)).unwrap(),
+                _ => comm.prepare(Request::receive(&mut theirs, 0)).unwrap(),
+            };
+            let mut calls = |comm: &mut Communicator| {
+                own.run(comm, &mine, &mut sum).unwrap();
+                match comm.rank() {
+                    0 => message.run(comm, &sum, &mut [0i64; 0]).unwrap(),
+                    _ => message.run(comm, &[0i64; 0], &mut theirs).unwrap(),
+                }
+                assert!(sum == [2; LEN] && theirs == [2 * i64::from(comm.rank()); LEN]);
+            };
+            // The record is full, and forgets.
+            (0..200).for_each(|_| calls(&mut comm));
+            let before = allocations();
+            (0..50).for_each(|_| calls(&mut comm));
+            assert_eq!(allocations() - before, 0, "{via:?}, rank {}", comm.rank());
+            comm.barrier().unwrap();
+        })
+    });
+    threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn messages_and_collectives_of_ones_own_allocate_nothing() {
+    steady_others(Via::Fastest);
+    steady_others(Via::Tcp);
 }
 
 #[test]

@@ -137,6 +137,7 @@ fn what_is_switched_on_is_handed_on_and_can_be_switched_off() {
     }
 }
 
+/// B071.
 #[test]
 fn ranks_that_disagree_on_it_do_not_meet() {
     let port = {

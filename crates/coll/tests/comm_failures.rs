@@ -70,6 +70,7 @@ fn another_order() {
     );
 }
 
+/// B040.
 #[test]
 fn counts_that_disagree_between_two_ranks() {
     let messages = badly(3, |comm| {

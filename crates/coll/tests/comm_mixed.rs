@@ -5,7 +5,7 @@ mod operations;
 #[path = "comm/world.rs"]
 mod ranks;
 
-use coll::{CommError, Communicator, RedOp};
+use coll::{CommError, Communicator, RedOp, Via};
 use ranks::{LIMIT, world_of};
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,15 @@ fn parts_of_a_communicator_stay_apart_as_their_ranks_are() {
         Ok::<(), CommError>(())
     });
     results.into_iter().for_each(|result| result.unwrap_or_else(|error| panic!("{error}")));
+}
+
+/// B072: shared memory is insisted on, and some ranks share none.
+#[test]
+fn ranks_that_cannot_share_memory_say_so_where_it_is_insisted_on() {
+    let error = apart(2).via(Via::Shm).local(3).expect_err("rank 2 is on a machine of its own").to_string();
+    assert!(error.contains("shares no memory with rank"), "{error}");
+    let ranks = apart(3).via(Via::Shm).local(3).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(ranks.len(), 3);
 }
 
 /// What moves on links of one kind makes nobody late on the other: rank 0 hears every now and then of one peer, and of the

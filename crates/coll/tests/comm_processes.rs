@@ -124,6 +124,7 @@ fn processes_meet_as_a_launcher_has_it() {
     }
 }
 
+/// B075.
 #[test]
 fn a_killed_process_is_named_by_all_others() {
     for role in ["lost", "lost tcp", "lost apart", "reading", "reading apart"] {

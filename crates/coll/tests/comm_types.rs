@@ -262,6 +262,7 @@ fn what_cannot_be_is_refused_and_nothing_ends() {
     }
 }
 
+/// B071.
 #[test]
 fn ranks_that_ask_for_other_types_are_told_so() {
     for second in [Some(DType::Bf16), None] {

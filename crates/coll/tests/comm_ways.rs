@@ -83,6 +83,7 @@ fn a_pending_call_is_a_future() {
     });
 }
 
+/// B087.
 #[test]
 fn waiting_has_a_limit_and_dropping_detaches() {
     well(2, |comm| {

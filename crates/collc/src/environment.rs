@@ -14,8 +14,8 @@ const VARIABLES: [(&str, &str); 13] = [
     ),
     ("COLLC_DEVICES", "the device of each rank on COLLC_TOPOLOGY: `0,2,1,3`"),
     (
-        "COLLC_FAULT",
-        "failures to rehearse: `rank2:step5:drop`, or delay, corrupt, kill; several with commas between",
+        FAULT,
+        "of `collc run`: failures to rehearse, `rank2:step5:drop`, or delay, corrupt, kill; several with commas between",
     ),
     ("COLLC_JIT", "`off`: operators of one's own are interpreted"),
     (
@@ -40,7 +40,18 @@ const VARIABLES: [(&str, &str); 13] = [
 ];
 
 const CHECKSUM: &str = "COLLC_CHECKSUM";
+/// The variable that has failures rehearsed.
+pub(crate) const FAULT: &str = "COLLC_FAULT";
 const TOKEN: &str = "COLLC_TOKEN";
+
+/// Says that failures are not rehearsed by a command that measures: whoever set the variable may take its figures for others.
+pub(crate) fn nothing_is_rehearsed() {
+    if env::var_os(FAULT).is_some_and(|text| !text.is_empty()) {
+        output::complain(&format!(
+            "warning: the environment's {FAULT} is for `collc run`; nothing is rehearsed here"
+        ));
+    }
+}
 
 /// Whether payloads are to carry checksums.
 pub(crate) fn checksums() -> Result<bool, Failure> {

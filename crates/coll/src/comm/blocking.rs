@@ -27,6 +27,17 @@ impl Communicator {
         self.run(Request::reduce(input, output, op, root))
     }
 
+    /// [`Communicator::reduce`] with one memory: the root's `data` becomes the reduction of all ranks' `data`; that of another
+    /// rank is left as it is. Equal lengths on all ranks.
+    pub fn reduce_in_place<T: Element>(
+        &mut self,
+        data: &mut [T],
+        op: impl Into<Op>,
+        root: u32,
+    ) -> Result<(), CommError> {
+        self.run(Request::reduce_in_place(data, op, root))
+    }
+
     /// Every rank's `output` becomes the reduction of all ranks' `input`. Equal lengths on all ranks.
     #[inline]
     pub fn all_reduce<T: Element>(
@@ -57,6 +68,23 @@ impl Communicator {
         root: u32,
     ) -> Result<(), CommError> {
         self.run(Request::gather(mine, all, root))
+    }
+
+    /// [`Communicator::gather`] with one memory: the root gives all n blocks, of which its own lies at its place already; another
+    /// rank gives its block, which is left as it is. Equal blocks on all ranks.
+    ///
+    /// ```
+    /// # let threads: Vec<_> = coll::Communicator::local(2)?.into_iter().map(|mut comm| std::thread::spawn(move || {
+    /// let mut data = if comm.rank() == 1 { vec![0, 20] } else { vec![10] };
+    /// comm.gather_in_place(&mut data, 1)?;
+    /// assert_eq!(data, if comm.rank() == 1 { vec![10, 20] } else { vec![10] });
+    /// # Ok::<(), coll::CommError>(())
+    /// # })).collect();
+    /// # for thread in threads { thread.join().unwrap()?; }
+    /// # Ok::<(), coll::CommError>(())
+    /// ```
+    pub fn gather_in_place<T: Element>(&mut self, data: &mut [T], root: u32) -> Result<(), CommError> {
+        self.run(Request::gather_in_place(data, root))
     }
 
     /// Every rank's `all`, n times as long as `mine`, becomes the ranks' `mine` one after the other. Equal lengths of `mine`
@@ -90,6 +118,12 @@ impl Communicator {
         root: u32,
     ) -> Result<(), CommError> {
         self.run(Request::scatter(all, mine, root))
+    }
+
+    /// [`Communicator::scatter`] with one memory: the root gives all n blocks, which are left as they are, its own at its place;
+    /// another rank's `data` becomes its block. Equal blocks on all ranks.
+    pub fn scatter_in_place<T: Element>(&mut self, data: &mut [T], root: u32) -> Result<(), CommError> {
+        self.run(Request::scatter_in_place(data, root))
     }
 
     /// `mine` becomes the reduction of block r of all ranks' `all`, which is n times as long. Equal lengths on all ranks.
@@ -127,6 +161,11 @@ impl Communicator {
         self.run(Request::scan(input, output, op))
     }
 
+    /// [`Communicator::scan`] with one memory for input and output.
+    pub fn scan_in_place<T: Element>(&mut self, data: &mut [T], op: impl Into<Op>) -> Result<(), CommError> {
+        self.run(Request::scan_in_place(data, op))
+    }
+
     /// `output` becomes the reduction of the inputs of the ranks before r; that of rank 0 is left as it is. Equal lengths on
     /// all ranks.
     pub fn exscan<T: Element>(
@@ -136,6 +175,15 @@ impl Communicator {
         op: impl Into<Op>,
     ) -> Result<(), CommError> {
         self.run(Request::exscan(input, output, op))
+    }
+
+    /// [`Communicator::exscan`] with one memory for input and output; that of rank 0 is left as it is.
+    pub fn exscan_in_place<T: Element>(
+        &mut self,
+        data: &mut [T],
+        op: impl Into<Op>,
+    ) -> Result<(), CommError> {
+        self.run(Request::exscan_in_place(data, op))
     }
 
     /// [`Communicator::gather`] of blocks of any lengths. The root gives `all` and the length of each rank's block, which
@@ -186,6 +234,15 @@ impl Communicator {
         self.run(Request::all_gather_v(mine, all, counts))
     }
 
+    /// [`Communicator::all_gather_v`] of the block that lies at its place in `all` already.
+    pub fn all_gather_v_in_place<T: Element>(
+        &mut self,
+        all: &mut [T],
+        counts: &[usize],
+    ) -> Result<(), CommError> {
+        self.run(Request::all_gather_v_in_place(all, counts))
+    }
+
     /// [`Communicator::reduce_scatter`] to blocks of any lengths. Every rank gives the lengths of all blocks, which are
     /// compared between ranks; they add up to `all`, and the rth is that of `mine`.
     pub fn reduce_scatter_v<T: Element>(
@@ -196,6 +253,17 @@ impl Communicator {
         counts: &[usize],
     ) -> Result<(), CommError> {
         self.run(Request::reduce_scatter_v(all, mine, op, counts))
+    }
+
+    /// [`Communicator::reduce_scatter_v`] with one memory: block r of `all` becomes the result, and what the other blocks hold
+    /// then is anything.
+    pub fn reduce_scatter_v_in_place<T: Element>(
+        &mut self,
+        all: &mut [T],
+        op: impl Into<Op>,
+        counts: &[usize],
+    ) -> Result<(), CommError> {
+        self.run(Request::reduce_scatter_v_in_place(all, op, counts))
     }
 
     /// [`Communicator::all_to_all`] of blocks of any lengths: `send[q]` elements go to rank q and `receive[q]` come from it;

@@ -30,7 +30,41 @@ pub struct Prepared {
     communicator: u64,
     place: usize,
     key: Key,
+    shape: Shape,
     _held: Arc<()>,
+}
+
+/// How a call has its buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// As the library's collectives and messages have them.
+    Library,
+    /// One buffer of a collective of one's own, out of place.
+    Separate,
+    /// The same in place.
+    InPlace,
+    /// An input and an output of a collective of one's own.
+    InAndOut,
+}
+
+impl Shape {
+    /// Nothing where buffers are others than a prepared call is run with.
+    fn of(resolved: &Resolved<'_>) -> Option<Shape> {
+        if resolved.custom.is_none() {
+            return Some(Shape::Library);
+        }
+        let is_out = |output: &[u8]| !output.is_empty();
+        match resolved.memory.as_slice() {
+            [] | [BufferMemory::Separate { .. }] => Some(Shape::Separate),
+            [BufferMemory::InPlace(_)] => Some(Shape::InPlace),
+            [BufferMemory::Separate { output, .. }, BufferMemory::Separate { input, .. }]
+                if !is_out(output) && input.is_empty() =>
+            {
+                Some(Shape::InAndOut)
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Prepared {
@@ -45,7 +79,12 @@ impl Prepared {
         let (input, output) = (input.into(), output.into());
         self.check(comm, input.dtype, false)?;
         self.check(comm, output.dtype, false)?;
-        let memory = memories(self.key.what, Some(input), Some(output), false, comm.rank(), self.key.root);
+        let memory = match self.shape {
+            Shape::InAndOut => {
+                Memories::Few([BufferMemory::input(input.bytes), BufferMemory::output(output.bytes)], 2)
+            }
+            _ => memories(self.key.what, Some(input), Some(output), false, comm.rank(), self.key.root),
+        };
         self.run_memories(comm, memory)
     }
 
@@ -63,13 +102,18 @@ impl Prepared {
     ) -> Result<(), CommError> {
         let memory = memory.into();
         self.check(comm, memory.dtype, true)?;
-        self.run_memories(comm, Memories::Few([BufferMemory::InPlace(memory.bytes), none()], 1))
+        let memory = memories(self.key.what, None, Some(memory), true, comm.rank(), self.key.root);
+        self.run_memories(comm, memory)
     }
 
     fn run_memories(&self, comm: &mut Communicator, mut memory: Memories<'_>) -> Result<(), CommError> {
         let engine = comm.engine();
         engine.check_alive()?;
         engine.run_at(self.place, memory.as_mut_slice())
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.key.in_place || self.shape == Shape::InPlace
     }
 
     /// Mistakes that the others cannot know of end the communicator, as everywhere.
@@ -81,8 +125,8 @@ impl Prepared {
         let how = |in_place| if in_place { "in place" } else { "out of place" };
         let reason = if dtype != self.key.dtype {
             format!("a buffer of {dtype}, and the call was prepared for {}", self.key.dtype)
-        } else if in_place != self.key.in_place {
-            format!("it runs {}, and was prepared to run {}", how(in_place), how(self.key.in_place))
+        } else if in_place != self.is_in_place() {
+            format!("it runs {}, and was prepared to run {}", how(in_place), how(self.is_in_place()))
         } else {
             return Ok(());
         };
@@ -90,14 +134,11 @@ impl Prepared {
     }
 }
 
-fn none<'a>() -> BufferMemory<'a> {
-    BufferMemory::InPlace(&mut [])
-}
-
 impl Communicator {
-    /// Prepares any call of the library's, also one with counts or displacements: it is given once with buffers of the lengths
-    /// that it will run on, which are neither read nor written. Like every preparation it is a collective call: all ranks
-    /// make it, at the same place among their calls.
+    /// Prepares any call, also one with counts or displacements: it is given once with buffers of the lengths that it will run
+    /// on, which are neither read nor written. Like every preparation it is a collective call: all ranks make it, at the same
+    /// place among their calls; for a message, both its ranks do. A prepared message runs as [`Prepared::run`], with anything
+    /// for the buffer that it does not have, and one of [`Request::custom`] too, if it has one buffer, or an input and an output.
     ///
     /// ```
     /// # use coll::{Communicator, Request};
@@ -116,17 +157,19 @@ impl Communicator {
     /// ```
     ///
     /// # Errors
-    /// Those of the call; and a call of [`Request::custom`], or a message between two ranks, is not prepared: the former is
-    /// bound at its first run and kept, the latter is all but free to bind.
+    /// Those of the call; and a call of [`Request::custom`] with other buffers than that is not prepared: it is bound at its
+    /// first run and kept.
     pub fn prepare(&mut self, request: Request<'_>) -> Result<Prepared, CommError> {
         let engine = self.engine();
         engine.check_alive()?;
         let resolved = engine.resolve(request)?;
-        if resolved.key.what.collective().is_none() {
-            let reason = "collectives of the library are prepared; run this one as it is".to_string();
-            return Err(engine.refuse(Refusal::Everywhere(reason), "a call to prepare".to_string()));
-        }
-        engine.hold(&resolved)
+        let Some(shape) = Shape::of(&resolved) else {
+            let reason = "what is prepared has one buffer, or an input and an output; run this one as it is";
+            return Err(
+                engine.refuse(Refusal::Everywhere(reason.to_string()), "a call to prepare".to_string())
+            );
+        };
+        engine.hold(&resolved, shape)
     }
 
     /// Prepares [`Communicator::barrier`]; [`Prepared::run_barrier`] runs it.
@@ -254,15 +297,12 @@ impl Communicator {
             custom: 0,
         };
         engine.settle(&mut key, Asked::default())?;
-        let memory = match in_place {
-            true => Memories::Few([none(), none()], 1),
-            false => memories(what, None, None, false, rank, root),
-        };
+        let memory = memories(what, None, None, in_place, rank, root);
         if what.has_root() && root >= world {
             let reason = format!("root {root} is no rank; ranks are 0..={}", world - 1);
             return Err(engine.refuse(Refusal::Everywhere(reason), "a call to prepare".to_string()));
         }
-        engine.hold(&Resolved {
+        let resolved = Resolved {
             key,
             counts: Counts::Even,
             displacements: Displacements::default(),
@@ -271,16 +311,17 @@ impl Communicator {
             op,
             custom: None,
             memory,
-        })
+        };
+        engine.hold(&resolved, Shape::Library)
     }
 }
 
 impl Engine {
     /// Binds a call and keeps it bound.
-    fn hold(&mut self, resolved: &Resolved<'_>) -> Result<Prepared, CommError> {
+    fn hold(&mut self, resolved: &Resolved<'_>, shape: Shape) -> Result<Prepared, CommError> {
         let place = self.place(resolved)?;
         let held = self.cache.get_mut(place).map(|entry| Arc::clone(&entry.held)).unwrap_or_default();
         self.connect(&[place], None)?;
-        Ok(Prepared { communicator: self.id, place, key: resolved.key, _held: held })
+        Ok(Prepared { communicator: self.id, place, key: resolved.key, shape, _held: held })
     }
 }

@@ -183,6 +183,11 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// See [`Communicator::reduce_in_place`](crate::Communicator::reduce_in_place).
+    pub fn reduce_in_place(data: impl Into<ViewMut<'a>>, op: impl Into<Op>, root: u32) -> Request<'a> {
+        Request { op: Some(op.into()), root, ..Request::in_place(What::Reduce, data) }
+    }
+
     /// See [`Communicator::all_reduce`](crate::Communicator::all_reduce).
     #[inline]
     pub fn all_reduce(
@@ -205,6 +210,11 @@ impl<'a> Request<'a> {
         Request { input, output, root, ..Request::new(What::Gather) }
     }
 
+    /// See [`Communicator::gather_in_place`](crate::Communicator::gather_in_place).
+    pub fn gather_in_place(data: impl Into<ViewMut<'a>>, root: u32) -> Request<'a> {
+        Request { root, ..Request::in_place(What::Gather, data) }
+    }
+
     /// See [`Communicator::gather_v`](crate::Communicator::gather_v).
     pub fn gather_v<O: Into<ViewMut<'a>>>(
         mine: impl Into<View<'a>>,
@@ -223,6 +233,11 @@ impl<'a> Request<'a> {
     ) -> Request<'a> {
         let (input, output) = (all.map(Into::into), Some(mine.into()));
         Request { input, output, root, ..Request::new(What::Scatter) }
+    }
+
+    /// See [`Communicator::scatter_in_place`](crate::Communicator::scatter_in_place).
+    pub fn scatter_in_place(data: impl Into<ViewMut<'a>>, root: u32) -> Request<'a> {
+        Request { root, ..Request::in_place(What::Scatter, data) }
     }
 
     /// See [`Communicator::scatter_v`](crate::Communicator::scatter_v).
@@ -254,6 +269,11 @@ impl<'a> Request<'a> {
         Request { counts: Counts::Shared(counts), ..Request::all_gather(mine, all) }
     }
 
+    /// See [`Communicator::all_gather_v_in_place`](crate::Communicator::all_gather_v_in_place).
+    pub fn all_gather_v_in_place(all: impl Into<ViewMut<'a>>, counts: &'a [usize]) -> Request<'a> {
+        Request { counts: Counts::Shared(counts), ..Request::all_gather_in_place(all) }
+    }
+
     /// See [`Communicator::reduce_scatter`](crate::Communicator::reduce_scatter).
     pub fn reduce_scatter(
         all: impl Into<View<'a>>,
@@ -276,6 +296,15 @@ impl<'a> Request<'a> {
         counts: &'a [usize],
     ) -> Request<'a> {
         Request { counts: Counts::Shared(counts), ..Request::reduce_scatter(all, mine, op) }
+    }
+
+    /// See [`Communicator::reduce_scatter_v_in_place`](crate::Communicator::reduce_scatter_v_in_place).
+    pub fn reduce_scatter_v_in_place(
+        all: impl Into<ViewMut<'a>>,
+        op: impl Into<Op>,
+        counts: &'a [usize],
+    ) -> Request<'a> {
+        Request { counts: Counts::Shared(counts), ..Request::reduce_scatter_in_place(all, op) }
     }
 
     /// See [`Communicator::all_to_all`](crate::Communicator::all_to_all).
@@ -356,6 +385,11 @@ impl<'a> Request<'a> {
         Request { op: Some(op.into()), ..Request::separate(What::Scan, input, output) }
     }
 
+    /// See [`Communicator::scan_in_place`](crate::Communicator::scan_in_place).
+    pub fn scan_in_place(data: impl Into<ViewMut<'a>>, op: impl Into<Op>) -> Request<'a> {
+        Request { op: Some(op.into()), ..Request::in_place(What::Scan, data) }
+    }
+
     /// See [`Communicator::exscan`](crate::Communicator::exscan).
     pub fn exscan(
         input: impl Into<View<'a>>,
@@ -363,6 +397,11 @@ impl<'a> Request<'a> {
         op: impl Into<Op>,
     ) -> Request<'a> {
         Request { op: Some(op.into()), ..Request::separate(What::ExScan, input, output) }
+    }
+
+    /// See [`Communicator::exscan_in_place`](crate::Communicator::exscan_in_place).
+    pub fn exscan_in_place(data: impl Into<ViewMut<'a>>, op: impl Into<Op>) -> Request<'a> {
+        Request { op: Some(op.into()), ..Request::in_place(What::ExScan, data) }
     }
 
     /// See [`Communicator::send`](crate::Communicator::send).

@@ -89,7 +89,12 @@ struct Sizes {
 
 impl<'a> Request<'a> {
     /// Checks the request on this rank. The refusal comes with the call in words.
-    pub(crate) fn resolve(self, rank: u32, world: u32) -> Result<Resolved<'a>, (Refusal, String)> {
+    pub(crate) fn resolve(mut self, rank: u32, world: u32) -> Result<Resolved<'a>, (Refusal, String)> {
+        if matches!(self.counts, Counts::AtRoot(_)) && rank != self.root {
+            // Others may say it too, and whatever they say is of no use.
+            self.counts = Counts::AtRoot(None);
+            self.displacements = Displacements::default();
+        }
         let checked = self.dtype().and_then(|dtype| Ok((dtype, self.sizes(rank, world)?)));
         let (dtype, Sizes { mut count, own, unequal }) = match checked {
             Ok(checked) => checked,
@@ -161,6 +166,7 @@ impl<'a> Request<'a> {
             What::Barrier => even(0),
             What::Broadcast => even(self.written("the data")?),
             What::AllReduce | What::Scan | What::ExScan => self.alike().and_then(even),
+            What::Reduce if self.in_place => even(self.written("the data")?),
             What::Reduce => {
                 let count = self.read("the input")?;
                 if rank == self.root {
@@ -203,6 +209,15 @@ impl<'a> Request<'a> {
     /// One block on each rank, and all of them at the root.
     fn rooted_sizes(&self, rank: u32, n: u64) -> Result<Sizes, Refusal> {
         let gathers = self.what == What::Gather;
+        if self.in_place {
+            let given = self.written("the data")?;
+            let own = if rank == self.root { given / n } else { given };
+            let whole = rank != self.root || given.is_multiple_of(n);
+            return match whole {
+                true => Ok(Sizes { count: own, own, unequal: false }),
+                false => Err(Refusal::Here(uneven("the data", given, n))),
+            };
+        }
         let own = if gathers { self.read("this rank's block")? } else { self.written("this rank's block")? };
         let at_root = rank == self.root;
         let all = match at_root {
@@ -217,7 +232,7 @@ impl<'a> Request<'a> {
                     self.check_counts(name, all, counts, rank, own, n)?;
                 }
                 let mut hasher = rustc_hash::FxHasher::default();
-                hash_counts(&mut hasher, counts.filter(|_| at_root).unwrap_or(&[]).iter().map(|&c| c as u64));
+                hash_counts(&mut hasher, counts.unwrap_or(&[]).iter().map(|&count| count as u64));
                 hasher.write_u64(own);
                 Ok(Sizes { count: hasher.finish(), own, unequal: true })
             }
@@ -375,12 +390,19 @@ pub(crate) fn memories<'a>(
     let input = input.map_or(&[][..], |view| view.bytes);
     let output = output.map_or(&mut [][..], |view| view.bytes);
     let one = |memory| Memories::Few([memory, none()], 1);
-    if in_place {
-        return one(BufferMemory::InPlace(output));
+    match what {
+        // What a rank is not promised is left alone, and what it is not asked for not read.
+        What::Reduce | What::Gather if in_place && rank != root => return one(BufferMemory::input(output)),
+        What::ExScan if in_place && rank == 0 => return one(BufferMemory::input(output)),
+        What::Scatter if in_place && rank != root => return one(BufferMemory::output(output)),
+        _ if in_place => return one(BufferMemory::InPlace(output)),
+        _ => {}
     }
     match what {
         What::Barrier => Memories::Few([none(), none()], 0),
         What::AllToAll => Memories::Few([BufferMemory::input(input), BufferMemory::output(output)], 2),
+        What::Send => one(BufferMemory::input(input)),
+        What::Receive => one(BufferMemory::output(output)),
         // What a rank is not promised is left alone.
         What::Reduce | What::Gather if rank != root => one(BufferMemory::input(input)),
         What::ExScan if rank == 0 => one(BufferMemory::input(input)),

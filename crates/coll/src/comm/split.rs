@@ -6,6 +6,7 @@ use crate::comm::wires::{Host, Meeting};
 use crate::comm::{CommError, Communicator};
 use coll_tcp::{Rendezvous, Token};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
@@ -15,6 +16,16 @@ struct Wish {
     color: Option<u64>,
     key: i64,
     rank: u32,
+    /// Of a call that lists ranks, the list.
+    listed: Option<Listed>,
+}
+
+/// A list of ranks, short enough to be told to all of them.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Listed {
+    words: String,
+    /// What is shown of a long list is cut short; what is compared is not.
+    hash: [u8; 16],
 }
 
 /// What the first rank of a new communicator offers the others of it.
@@ -39,7 +50,7 @@ impl Communicator {
     /// # Errors
     /// If a rank is lost in between, this communicator has ended. If the new one cannot be made, this one goes on.
     pub fn split(&mut self, color: Option<u64>, key: i64) -> Result<Option<Communicator>, CommError> {
-        self.engine().split(color, key)
+        self.engine().split(color, key, None)
     }
 
     /// A communicator of the same ranks, with connections of its own: for a part of a program that shall not get between the
@@ -51,33 +62,73 @@ impl Communicator {
 
     /// A communicator of some ranks, numbered as they are listed. A collective call of all ranks, with the same list on
     /// each; a rank that is not listed gets none.
+    ///
+    /// # Errors
+    /// If ranks list others, or a rank makes another call here, all are told, and this communicator goes on.
     pub fn subgroup(&mut self, ranks: &[u32]) -> Result<Option<Communicator>, CommError> {
-        let (rank, world) = (self.rank(), self.world());
-        let call = || "subgroup".to_string();
-        let mut sorted = ranks.to_vec();
-        sorted.sort_unstable();
-        let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-        if let Some(&outside) = ranks.iter().find(|&&listed| listed >= world) {
-            let reason = format!("rank {outside} is listed; ranks are 0..={}", world - 1);
-            return Err(CommError::Refused { rank, call: call(), reason });
-        }
-        if let Some(twice) = twice {
-            return Err(CommError::Refused {
-                rank,
-                call: call(),
-                reason: format!("rank {twice} is listed twice"),
-            });
-        }
-        let place = ranks.iter().position(|&listed| listed == rank);
-        self.split(place.map(|_| 0), place.map_or(0, |place| place as i64))
+        let place = ranks.iter().position(|&listed| listed == self.rank);
+        self.engine().split(place.map(|_| 0), place.map_or(0, |place| place as i64), Some(ranks))
     }
 }
 
+/// What is wrong with a list, as every rank finds that gives the same.
+fn fault(ranks: &[u32], world: u32) -> Option<String> {
+    if let Some(outside) = ranks.iter().find(|&&listed| listed >= world) {
+        return Some(format!("rank {outside} is listed; ranks are 0..={}", world - 1));
+    }
+    let mut sorted = ranks.to_vec();
+    sorted.sort_unstable();
+    let twice = sorted.windows(2).find(|pair| pair[0] == pair[1])?;
+    Some(format!("rank {} is listed twice", twice[0]))
+}
+
+impl Listed {
+    fn new(ranks: &[u32]) -> Listed {
+        const SHOWN_MAX: usize = 16;
+        let shown: Vec<String> = ranks.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
+        let more = if ranks.len() > SHOWN_MAX { ", …" } else { "" };
+        let mut hasher = Sha256::new();
+        ranks.iter().for_each(|rank| hasher.update(rank.to_le_bytes()));
+        let digest = hasher.finalize();
+        let words = format!("[{}{more}]", shown.join(", "));
+        Listed { words, hash: std::array::from_fn(|at| digest[at]) }
+    }
+}
+
+/// Why ranks that wish so get no communicator, if they do not agree on whose it is to be. The same on every rank.
+fn disagreement(wishes: &[Wish]) -> Option<String> {
+    let mut sides: Vec<(&Wish, Vec<u32>)> = Vec::new();
+    for wish in wishes {
+        match sides.iter_mut().find(|(first, _)| first.listed == wish.listed) {
+            Some((_, ranks)) => ranks.push(wish.rank),
+            None => sides.push((wish, vec![wish.rank])),
+        }
+    }
+    let told = |(first, ranks): (&Wish, Vec<u32>)| match &first.listed {
+        Some(listed) => format!("{}: {}", coll_tcp::RankList(ranks), listed.words),
+        None => format!("{}: a split by colours", coll_tcp::RankList(ranks)),
+    };
+    let differ = sides.len() > 1;
+    let sides: Vec<String> = sides.into_iter().take(8).map(told).collect();
+    differ.then(|| format!("the calls differ: {}; every rank gives the same list", sides.join("; ")))
+}
+
 impl Engine {
-    fn split(&mut self, color: Option<u64>, key: i64) -> Result<Option<Communicator>, CommError> {
+    fn split(
+        &mut self,
+        color: Option<u64>,
+        key: i64,
+        ranks: Option<&[u32]>,
+    ) -> Result<Option<Communicator>, CommError> {
         self.splits += 1;
         let what = format!("split {}", self.splits);
-        let wishes: Vec<Wish> = self.share(&what, &Wish { color, key, rank: self.rank })?;
+        let listed = ranks.map(Listed::new);
+        let wishes: Vec<Wish> = self.share(&what, &Wish { color, key, rank: self.rank, listed })?;
+        let wrong = disagreement(&wishes).or(ranks.and_then(|ranks| fault(ranks, self.world)));
+        if let Some(reason) = wrong {
+            let call = if ranks.is_some() { "subgroup" } else { "split" };
+            return Err(CommError::Refused { rank: self.rank, call: call.to_string(), reason });
+        }
         let mut mine: Vec<&Wish> =
             wishes.iter().filter(|wish| color.is_some() && wish.color == color).collect();
         mine.sort_by_key(|wish| (wish.key, wish.rank));

@@ -143,10 +143,16 @@ impl Wires {
         if let Some(shm) = &mut shm {
             shm.set_watch(Arc::new(Watched(watch.clone())));
         }
-        if let (Via::Shm, Some(peer)) = (meeting.via, shm.as_ref().and_then(|shm| shm.unreached().next())) {
-            let apart = WiresError::Apart { rank, peer };
-            tcp.abort(&apart.to_string());
-            return Err(apart);
+        if let Some((peer, why)) = shm.as_ref().and_then(apart) {
+            if meeting.via == Via::Shm {
+                let why = why.unwrap_or("are they processes of one machine and one user?").to_owned();
+                let apart = WiresError::Apart { rank, peer, why };
+                tcp.abort(&apart.to_string());
+                return Err(apart);
+            }
+            if let Some(why) = why {
+                log::warn!("rank {rank} shares no memory with rank {peer}, which it reaches over TCP: {why}");
+            }
         }
         let near: Box<[bool]> =
             (0..world).map(|peer| shm.as_ref().is_some_and(|shm| shm.reaches(peer))).collect();
@@ -348,6 +354,12 @@ impl Wires {
     }
 }
 
+/// A rank that shares no memory with this one, and why, if the system is the reason: those that have one first.
+fn apart(shm: &ShmTransport) -> Option<(u32, Option<&str>)> {
+    let told = shm.unreached().find_map(|peer| Some((peer, Some(shm.why_unreached(peer)?))));
+    told.or_else(|| shm.unreached().next().map(|peer| (peer, None)))
+}
+
 /// `rank 0 of 6: shared memory with ranks 1 and 2, TCP with ranks 3 to 5`
 fn ways(rank: u32, near: &[bool]) -> String {
     let with = |way: bool| {
@@ -382,8 +394,8 @@ fn agree(tcp: &mut TcpTransport, mine: &Machine, world: u32) -> Result<Layout, W
 pub(crate) enum WiresError {
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error("rank {rank} shares no memory with rank {peer}: are they processes of one machine and one user?")]
-    Apart { rank: u32, peer: u32 },
+    #[error("rank {rank} shares no memory with rank {peer}: {why}")]
+    Apart { rank: u32, peer: u32, why: String },
     #[error("the ranks met, and then: {0}")]
     Fault(#[from] Fault),
     #[error("a rank said what cannot be read ({0}); do all ranks run one release?")]

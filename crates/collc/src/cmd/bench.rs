@@ -59,6 +59,7 @@ pub(crate) type Hear<'h> = dyn FnMut(&[Cell], Measured) -> Result<(), Failure> +
 
 /// Runs all cells on ranks of this machine, and hears of each as it is done.
 pub(crate) fn measure(mut settings: Settings, hear: &mut Hear<'_>) -> Result<(), Failure> {
+    crate::environment::nothing_is_rehearsed();
     processes::check_descriptors(settings.world)?;
     let file = control_file(settings.world)?;
     settings.control = file.path().to_path_buf();

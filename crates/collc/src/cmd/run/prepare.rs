@@ -8,6 +8,7 @@ use crate::cmd::compile::fit::{self, Fitting, Subject};
 use crate::cmd::explain_choice::topology;
 use crate::cmd::place::shown;
 use crate::cmd::{choice, compile, target};
+use crate::environment::FAULT;
 use crate::failure::Failure;
 use crate::{output, render};
 use coll::select::Question;
@@ -31,6 +32,8 @@ pub(crate) struct Prepared {
     /// Busbw is algbw times this: the least that the busiest rank must move, as a fraction of the buffer. One rank's part
     /// does not tell.
     pub(crate) bus_factor: Option<f64>,
+    /// Blocks have lengths of their own, from `--counts`.
+    pub(crate) has_counts: bool,
     /// The transport's name.
     pub(crate) transport: &'static str,
     /// The type that elements are accumulated in, if it is another than theirs.
@@ -71,9 +74,6 @@ struct Found {
     remark: Option<String>,
     standing: Standing,
 }
-
-/// The variable that has failures rehearsed.
-const FAULT: &str = "COLLC_FAULT";
 
 /// The largest file that is looked at for a plan.
 const PLAN_SIZE_MAX_BYTES: u64 = 4 << 30;
@@ -128,6 +128,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
     Ok(Prepared {
         settings,
         bus_factor,
+        has_counts: args.counts.is_some(),
         transport: args.transport.name(),
         accumulate: found.plan.accumulate.filter(|_| found.plan.reduces && reducer.is_in_f32()),
         wire: travels_as(&found.plan, args.dtype, &reducer),

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 #[derive(Serialize)]
 struct JsonRun<'a> {
-    op: &'a str,
+    op: String,
     schedule: &'a str,
     ranks: u32,
     bytes: u64,
@@ -95,6 +95,9 @@ fn row<'a>(prepared: &'a Prepared, summary: &Summary, ok: bool) -> JsonRun<'a> {
         code @ OperatorCode::Interpreted { reason } => (Some(code.name()), Some(reason.clone())),
     };
     let (op, _) = plan.name.split_once('.').unwrap_or((&plan.name, ""));
+    // Blocks of lengths of their own are another operation to those who read this.
+    let is_known = coll::canonical_operation(op).is_some();
+    let op = if prepared.has_counts && is_known { format!("{op}v") } else { op.to_string() };
     JsonRun {
         op,
         schedule: &plan.name,
