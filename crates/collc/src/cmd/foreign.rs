@@ -193,7 +193,9 @@ pub(crate) fn summary(schedule: &ForeignSchedule) -> String {
         text += &format!("  {copies}\n");
     }
     match &schedule.sizes_bytes {
-        Some(_) => text += "  the file says what is sent; a plan takes any sizes\n",
+        Some(_) => {
+            text += "  the file says what is sent; a plan takes any sizes that its blocks divide, all alike\n"
+        }
         None => text += &format!("  the file is for {}; a plan serves all\n", schedule.limits.words()),
     }
     if schedule.equal_chunks_only {
