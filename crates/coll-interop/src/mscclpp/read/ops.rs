@@ -52,21 +52,28 @@ impl<'r, 'j, 't> ThreadBlock<'r, 'j, 't> {
     }
 
     pub(super) fn read(&self, semaphores: usize) -> Read<Block> {
-        let (mut ops, mut pipelines) = (Vec::new(), 0);
+        let (mut ops, mut pipelines, mut number) = (Vec::new(), 0, 0);
+        // One of the file may be several here.
+        let mut add = |op: &Json<'t>, within: Option<Pipeline>, ops: &mut Vec<Op>| -> Read<()> {
+            let before = ops.len();
+            self.op(op, semaphores, within, ops)?;
+            ops[before..].iter_mut().for_each(|op| op.number = number);
+            number += 1;
+            Ok(())
+        };
         for op in self.json.need("ops")?.list("ops")? {
             if op.need("name")?.word("name")? != "pipeline" {
-                self.op(op, semaphores, None, &mut ops)?;
+                add(op, None, &mut ops)?;
                 continue;
             }
             let turns = op.need("iter_context")?;
             turns.number("unit_size", 1..=u64::from(u32::MAX))?;
             let chunks = turns.number("num_chunks", 1..=CHUNKS_MAX)? as u32;
             for op in op.need("ops")?.list("ops")? {
-                self.op(op, semaphores, Some(Pipeline { number: pipelines, chunks }), &mut ops)?;
+                add(op, Some(Pipeline { number: pipelines, chunks }), &mut ops)?;
             }
             pipelines += 1;
         }
-        (0..).zip(&mut ops).for_each(|(number, op)| op.number = number);
         Ok(Block { ops })
     }
 
