@@ -85,7 +85,9 @@ fn same(what: &str, plan: &Plan, counts: &[u64], examined: &Examined) {
     let (bytes, before) =
         said(plan, counts, |nth, channel| nth * u64::from(plan.channels) + u64::from(channel));
     let mut numbers: BTreeMap<(u32, u32), BTreeSet<u64>> = BTreeMap::new();
-    bytes.keys().for_each(|&(from, to, number)| drop(numbers.entry((from, to)).or_default().insert(number)));
+    for &(from, to, number) in bytes.keys() {
+        numbers.entry((from, to)).or_default().insert(number);
+    }
     let dense = |from: u32, to: u32, number: u64| numbers[&(from, to)].range(..number).count() as u64;
     let end = |(from, to, number, sends): End| (from, to, dense(from, to, number), sends);
     let bytes: BTreeMap<_, _> = bytes
