@@ -120,7 +120,7 @@ fn b091_b092_limits_are_told() {
     for word in ["`minBytes` 194561", "`inplace` is 0"] {
         assert!(reasons.contains(word), "{reasons}");
     }
-    let uneven = schedule.limits.uneven(16).expect("16 elements are no 32 chunks");
+    let uneven = schedule.limits.uneven(16, 4).expect("16 elements are no 32 chunks");
     assert!(uneven.contains("`nchunksperloop` 32"), "{uneven}");
     let never = "msccl-xml/msccl-tools-generated/allreduce_ring_p5.xml.gz";
     let told = examined(never, &text_of(never)).diagnostics;
@@ -212,6 +212,29 @@ fn library_schedules_round_trip_through_msccl_xml() {
         }
     }
     assert!(written > 120, "only {written} were written");
+}
+
+/// The runtimes' count of a gather or a scatter is that of one block, which they cut into `nchunksperloop` chunks; of other collectives
+/// it is multiplied by the ranks, or there is one block.
+#[test]
+fn chunks_of_a_gather_are_those_of_one_block() {
+    let value = |line: &str, name: &str| value(line, name).to_string();
+    for entry in library::entries() {
+        let Some(plan) = library_plan(&entry, 4, 1) else { continue };
+        let Ok(file) = msccl::write(&plan, &Default::default()) else { continue };
+        let mut lines = file.text.lines();
+        let (algo, gpu) = (lines.next().expect("an algorithm"), lines.next().expect("a rank"));
+        let chunks = ["i_chunks", "o_chunks"].map(|name| value(gpu, name).parse::<u32>().expect("a number"));
+        let due = match entry.collective {
+            "gather" | "scatter" => chunks[0].min(chunks[1]),
+            _ => chunks[0].max(chunks[1]),
+        };
+        assert_eq!(value(algo, "nchunksperloop"), due.to_string(), "{}.{}", entry.collective, entry.schedule);
+        if entry.collective == "gather" {
+            let limits = examined("gather.xml", &file.text).schedule.expect("it is right").limits;
+            assert_eq!((limits.blocks, limits.divisor()), (4, 4 * u64::from(due)));
+        }
+    }
 }
 
 #[test]

@@ -317,6 +317,40 @@ fn every_form_is_written() {
     std::fs::remove_dir_all(folder).expect("it can be removed");
 }
 
+/// Traces of all ranks are named by any of them: checked, imported, run at their sizes and written again. One that is missing, cut off or
+/// says nothing of how it is done is told with its file and node.
+#[test]
+fn chakra_traces_are_read_back() {
+    let folder = scratch("traces");
+    let out = at(&folder, "ring");
+    good(&["export", "allreduce.ring", "--ranks", "4", "--to", "chakra", "--bytes", "1000", "-o", &out]);
+    let (first, last) = (format!("{out}.0.et"), format!("{out}.3.et"));
+    let (report, _) = good(&["check", &last, "--format", "json"]);
+    let count = &json(&report)["schedules"][0]["ranks"][0];
+    let due = serde_json::json!([4, true, null, 0]);
+    assert_eq!(
+        serde_json::json!([count["n"], count["ok"], count["postcondition"], count["races"]]),
+        due,
+        "{report}"
+    );
+    let plan = at(&folder, "ring.plan");
+    let (told, _) = good(&["import", &first, "-o", &plan]);
+    assert!(told.contains("goal.ring for 4 ranks") && told.contains("every message arrives"), "{told}");
+    runs(&[&first, "--dtype", "u8"]);
+    runs(&[&plan, "--bytes", "96KiB"]);
+    good(&["export", &first, "--to", "goal", "--dtype", "u8", "-o", &at(&folder, "again.goal")]);
+    let bytes = std::fs::read(&first).expect("it was written");
+    for end in [3, 40, bytes.len() - 1] {
+        std::fs::write(&first, &bytes[..end]).expect("it can be written");
+        let (_, _, told) = collc(&["check", &last]);
+        assert!(told.contains("E0901") && told.contains("ring.0.et"), "cut at {end}: {told}");
+    }
+    std::fs::remove_file(&first).expect("it is there");
+    refused(&["import", &last], 2, &["there is no `", "ring.0.et`"]);
+    refused(&["check", &at(&folder, "no.0.et")], 2, &["no.0.et"]);
+    std::fs::remove_dir_all(folder).expect("it can be removed");
+}
+
 /// What a runtime could not load is refused by the limit's name and not written, unless the user insists.
 #[test]
 fn exports_beyond_a_runtimes_limits_are_refused() {

@@ -1,133 +1,44 @@
 //! Chakra execution traces (MLCommons), which astra-sim runs: for each rank a file of protocol buffer messages, each behind
-//! its length: one `GlobalMetadata`, then a `Node` for each send, receive and piece of work.
+//! its length: one `GlobalMetadata`, then a `Node` for each send, receive and piece of work. Field numbers, and the types of
+//! attributes, are those of `et_def.proto` and of the feeder of mlcommons/chakra.
 //!
-//! Only the few fields that are needed are written, so the wire form is made here: numbers of seven bits a byte, fields
-//! as `number << 3 | type`. Field numbers are those of `et_def.proto` of mlcommons/chakra.
+//! Like GOAL they know sizes and order, and no data. What is read becomes GOAL's text, and so a plan of messages, in which each
+//! carries a block of its own.
 
-use crate::Sizes;
-use crate::refusal::whole;
-use crate::timing::{Doing, Work, work};
-use coll_base::Diagnostic;
-use coll_plan::Plan;
+mod read;
+mod write;
 
-/// The schema's version, as traces name it.
-const VERSION: &str = "0.0.4";
+pub use read::to_goal;
+pub use write::write;
 
 /// `NodeType` of the schema.
-const COMPUTE: u64 = 4;
-const SEND: u64 = 5;
-const RECEIVE: u64 = 6;
-
-/// Writes a plan at some sizes: a trace for each rank. Local work is a node of computation, with the bytes that it reads
-/// and writes as `tensor_size`, and of a reduction an operation for each element.
-///
-/// # Errors
-/// If it is one rank's part alone.
-pub fn write(plan: &Plan, sizes: &Sizes) -> Result<Vec<Vec<u8>>, Box<Diagnostic>> {
-    whole(plan, "Chakra")?;
-    let trace = |(rank, work): (u32, &Vec<Work>)| trace(rank, work, sizes);
-    Ok((0..).zip(&work(plan, sizes)).map(trace).collect())
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NodeType {
+    Compute = 4,
+    Send = 5,
+    Receive = 6,
+    Collective = 7,
 }
 
-fn trace(rank: u32, work: &[Work], sizes: &Sizes) -> Vec<u8> {
-    let mut metadata = Message::default();
-    metadata.bytes(1, VERSION.as_bytes());
-    let mut trace = Message::default();
-    trace.delimited(&metadata);
-    for (id, one) in (0..).zip(work) {
-        trace.delimited(&node(rank, id, one, sizes));
-    }
-    trace.bytes
+/// Fields of `Node`.
+mod node {
+    pub(super) const ID: u64 = 1;
+    pub(super) const NAME: u64 = 2;
+    pub(super) const TYPE: u64 = 3;
+    pub(super) const CONTROL: u64 = 4;
+    pub(super) const DATA: u64 = 5;
+    pub(super) const DURATION_US: u64 = 7;
+    pub(super) const ATTRIBUTE: u64 = 10;
 }
 
-fn node(rank: u32, id: u64, work: &Work, sizes: &Sizes) -> Message {
-    let mut node = Message::default();
-    let (kind, name) = match work.doing {
-        Doing::Send { peer, tag, .. } => (SEND, format!("send_{rank}_{peer}_{tag}")),
-        Doing::Receive { peer, tag, .. } => (RECEIVE, format!("recv_{peer}_{rank}_{tag}")),
-        Doing::Copy { .. } => (COMPUTE, format!("copy_{rank}_{id}")),
-        Doing::Reduce { .. } => (COMPUTE, format!("reduce_{rank}_{id}")),
-    };
-    node.number(1, id);
-    node.bytes(2, name.as_bytes());
-    node.number(3, kind);
-    let mut after = Message::default();
-    work.after.iter().for_each(|&after_id| after.varint(u64::from(after_id)));
-    if !work.after.is_empty() {
-        node.bytes(5, &after.bytes);
-    }
-    node.bytes(10, &attribute("is_cpu_op", Value::Bool(false)).bytes);
-    match work.doing {
-        Doing::Send { peer, tag, size_bytes } => communication(&mut node, (rank, peer), tag, size_bytes),
-        Doing::Receive { peer, tag, size_bytes } => communication(&mut node, (peer, rank), tag, size_bytes),
-        Doing::Copy { size_bytes } => computation(&mut node, 0, 2 * size_bytes),
-        Doing::Reduce { size_bytes } => {
-            computation(&mut node, size_bytes / sizes.element_size_bytes.max(1), 3 * size_bytes);
-        }
-    }
-    node
-}
-
-fn communication(node: &mut Message, (from, to): (u32, u32), tag: u64, size_bytes: u64) {
-    node.bytes(10, &attribute("comm_size", Value::Int64(size_bytes)).bytes);
-    node.bytes(10, &attribute("comm_src", Value::Int32(from)).bytes);
-    node.bytes(10, &attribute("comm_dst", Value::Int32(to)).bytes);
-    node.bytes(10, &attribute("comm_tag", Value::Int32(tag as u32)).bytes);
-}
-
-fn computation(node: &mut Message, operations: u64, size_bytes: u64) {
-    node.bytes(10, &attribute("num_ops", Value::Int64(operations)).bytes);
-    node.bytes(10, &attribute("tensor_size", Value::Uint64(size_bytes)).bytes);
-}
-
-/// The value of an attribute; the variant decides on the field.
-enum Value {
-    Int32(u32),
-    Int64(u64),
-    Uint64(u64),
-    Bool(bool),
-}
-
-fn attribute(name: &str, value: Value) -> Message {
-    let mut attribute = Message::default();
-    attribute.bytes(1, name.as_bytes());
-    match value {
-        Value::Int32(value) => attribute.number(7, u64::from(value)),
-        Value::Int64(value) => attribute.number(9, value),
-        Value::Uint64(value) => attribute.number(13, value),
-        Value::Bool(value) => attribute.number(27, u64::from(value)),
-    }
-    attribute
-}
-
-/// A message of protocol buffers, as far as it is written.
-#[derive(Default)]
-struct Message {
-    bytes: Vec<u8>,
-}
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
-    }
-
-    fn number(&mut self, field: u64, value: u64) {
-        self.varint(field << 3);
-        self.varint(value);
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn delimited(&mut self, message: &Message) {
-        self.varint(message.bytes.len() as u64);
-        self.bytes.extend_from_slice(&message.bytes);
-    }
+/// Fields of `AttributeProto`: its name, and those of the values that are numbers.
+mod attribute {
+    pub(super) const NAME: u64 = 1;
+    pub(super) const INT32: u64 = 7;
+    pub(super) const INT64: u64 = 9;
+    pub(super) const UINT32: u64 = 11;
+    pub(super) const UINT64: u64 = 13;
+    pub(super) const SINT32: u64 = 15;
+    pub(super) const SINT64: u64 = 17;
+    pub(super) const BOOL: u64 = 27;
 }

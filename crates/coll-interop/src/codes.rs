@@ -28,7 +28,7 @@ pub const ACCESS: Code = Code("E0911");
 pub const UNSUPPORTED: Code = Code("E0912");
 /// A plan, or a part of one, that the other tool's form cannot say.
 pub const INEXPRESSIBLE: Code = Code("E0913");
-/// Operations of threads that do not wait for each other.
+/// Operations of threads that do not wait for each other, or of a proxy that was not waited for.
 pub const NO_NOP: Code = Code("E0914");
 /// Messages of one tag and unlike sizes, in no order.
 pub const TAGS: Code = Code("E0915");
@@ -52,7 +52,7 @@ pub const ALL: &[(Code, &str)] = &[
     (ACCESS, "memory is used as it may not be"),
     (UNSUPPORTED, "an operation that no plan can do"),
     (INEXPRESSIBLE, "a plan that the format cannot say"),
-    (NO_NOP, "a `nop` is missing"),
+    (NO_NOP, "a `nop` or a `flush` is missing"),
     (TAGS, "messages that their tag does not tell apart"),
     (NEVER_TAKEN, "limits that exclude every call"),
     (UNMARKED, "a dependency that is never published"),

@@ -33,6 +33,15 @@ pub(crate) struct Known {
     pub(crate) root: Option<Root>,
 }
 
+impl Known {
+    /// For how many blocks of the larger buffer the runtimes of MSCCL count one: their `count` of a gather or a scatter is that of
+    /// one block, which they cut into `nchunksperloop` chunks; of other collectives they cut the whole buffer.
+    pub(crate) fn blocks_apart(&self, ranks: u32) -> u32 {
+        let is_one_of_all = self.input == Own || self.output == Own;
+        if self.root.is_some() && is_one_of_all { ranks } else { 1 }
+    }
+}
+
 use Blocks::{All, Own};
 
 const KNOWN: [Known; 8] = [

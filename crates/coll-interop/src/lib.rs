@@ -9,7 +9,7 @@
 //! | MSCCL XML | [`msccl`] | [`msccl::write()`] |
 //! | MSCCL++ JSON | [`mscclpp`] | [`mscclpp::write()`] |
 //! | GOAL | [`goal`], as messages without a collective | [`goal::write()`] |
-//! | Chakra execution traces | no: they say nothing of data | [`chakra::write()`] |
+//! | Chakra execution traces | [`chakra::to_goal`], as messages without a collective | [`chakra::write()`] |
 
 mod attempt;
 pub mod chakra;

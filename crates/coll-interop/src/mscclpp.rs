@@ -10,11 +10,11 @@
 //! - a *wait* is a wait for the receive of the signal; a relaxed signal says nothing of data and has a lane of its own;
 //! - an operation that reads packets waits for those that wrote them.
 //!
-//! Threads of a thread block wait for each other at a `nop` or `barrier` alone, which a plan does not know: what needs one and
-//! has none is found in [`order`].
+//! Threads of a thread block wait for each other at a `nop` or `barrier` alone, and for a proxy at a `flush`, which a plan does not know:
+//! what needs one and has none is found in [`order`].
 //!
-//! The body of a `pipeline` is taken once: its iterations are tiles of one another, as those of a whole plan are. Switch
-//! channels, which multiply and add within the network, are refused by name.
+//! The body of a `pipeline` is taken in two turns, each for one half of what it goes through: what is wrong between two turns is wrong
+//! between any. Switch channels, which multiply and add within the network, are refused by name.
 
 mod import;
 mod model;

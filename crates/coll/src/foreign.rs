@@ -4,7 +4,7 @@ use crate::Source;
 use coll_base::{Diagnostic, SourceMap};
 use coll_check::plan::codes::{MESSAGES_UNORDERED, RACE};
 use coll_contract::Contract;
-use coll_interop::{Foreign, Limits};
+use coll_interop::{Foreign, Limits, chakra};
 use coll_plan::{Plan, Proof};
 use coll_sema::Instance;
 
@@ -95,6 +95,15 @@ pub fn examine(form: Form, name: &str, text: String, root: Option<u32>) -> Exami
     }
     let (diagnostics, schedule) = first.unwrap_or_default();
     Examined { map, diagnostics, schedule }
+}
+
+/// Does the same with Chakra traces, one for each rank, the first one's first, each with its file's name. Places in them are told in
+/// the GOAL schedule that they say, as if it were a file of the name.
+pub fn examine_traces(name: &str, traces: &[(String, Vec<u8>)]) -> Examined {
+    match chakra::to_goal(traces) {
+        Ok(text) => examine(Form::Goal, name, text, None),
+        Err(told) => Examined { map: SourceMap::new(), diagnostics: vec![*told], schedule: None },
+    }
 }
 
 /// Roots that are tried where the form does not say which it is.

@@ -72,8 +72,7 @@ impl Schedule {
         })?;
         let stem =
             Path::new(map.name(file)).file_stem().map_or(String::new(), |stem| stem.to_string_lossy().into());
-        let limits = Limits { in_place: true, out_of_place: true, min_bytes: 0, max_bytes: None, chunks: 1 };
-        Ok(Schedule { goal, name: word(&stem), limits, file, lines })
+        Ok(Schedule { goal, name: word(&stem), limits: Limits::NONE, file, lines })
     }
 
     /// The file's name.

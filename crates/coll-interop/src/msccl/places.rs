@@ -1,5 +1,5 @@
 //! That an algorithm's chunk counts fit its collective, and its steps their buffers. `nchunksperloop` chunks make up the
-//! larger of the two buffers; a block is as many of them as there are for each.
+//! larger of the two buffers, of a gather or a scatter one block of it; a block is as many of them as there are for each.
 
 use super::model::{Algorithm, Gpu, Step, chunks_attribute};
 use crate::codes::{CHUNKS, SHAPE};
@@ -17,7 +17,8 @@ pub(super) fn layout(
     known: Option<&'static Known>,
     contract: &Contract,
 ) -> Result<Layout, Vec<Diagnostic>> {
-    let blocks = contract.buffers.first().map_or(1, |decl| decl.blocks);
+    let all = contract.buffers.first().map_or(1, |decl| decl.blocks);
+    let blocks = known.map_or(all, |known| all / known.blocks_apart(all));
     let chunks = match known {
         None => 1,
         Some(_) if algorithm.chunks_per_loop.is_multiple_of(blocks) => algorithm.chunks_per_loop / blocks,

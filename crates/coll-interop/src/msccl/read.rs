@@ -8,7 +8,9 @@ use super::kind::Kind;
 use super::model::{Algorithm, Block, Gpu, Spot, Step};
 use crate::Limits;
 use crate::codes::{MISSING, NUMBERING, SYNTAX, UNSUPPORTED, VALUE};
+use crate::collectives;
 use crate::layout::Buffer;
+use crate::limits::Names;
 use coll_base::{Diagnostic, FileId, Span};
 use roxmltree::{Attribute, Document, Node, ParsingOptions};
 use std::ops::RangeInclusive;
@@ -137,6 +139,10 @@ impl Reader {
             min_bytes: self.number_or(node, "minBytes", 0..=i64::MAX, 0)? as u64,
             max_bytes: (max > 0).then_some(max),
             chunks: chunks_per_loop,
+            alignment_bytes: 1,
+            blocks: collectives::by_word(collective.value().trim())
+                .map_or(1, |known| known.blocks_apart(ranks)),
+            names: &Names::MSCCL,
         };
         Ok(Algorithm {
             name: node.attribute("name").unwrap_or("unnamed").to_string(),

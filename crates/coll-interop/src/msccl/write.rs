@@ -115,13 +115,13 @@ impl Sheet<'_> {
              inplace=\"1\" outofplace=\"1\" minBytes=\"{}\" maxBytes=\"{}\">\n",
             name(plan),
             options.protocol,
-            blocks * self.grid.chunks,
+            blocks / self.known.blocks_apart(blocks) * self.grid.chunks,
             plan.world(),
             self.known.words[0],
             options.min_bytes,
             options.max_bytes,
         );
-        let mut most = Most::of(channels);
+        let mut most = Most::of(channels, plan.world());
         for rank in 0..plan.world() {
             self.gpu(&mut text, rank, blocks, &mut most);
         }

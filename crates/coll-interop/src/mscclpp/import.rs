@@ -1,7 +1,7 @@
 //! From an execution plan to a plan: that its chunks fit its collective and lie in their buffers, and then its thread blocks
 //! run on `paper`.
 
-use super::model::ExecutionPlan;
+use super::model::{ExecutionPlan, Op};
 use super::paper::Paper;
 use crate::Imported;
 use crate::attempt::{Stop, attempt, word};
@@ -15,8 +15,12 @@ use coll_contract::Contract;
 use coll_plan::Plan;
 use std::cell::RefCell;
 
-/// The most pieces that a chunk is cut into for thread blocks that share operations.
+/// The most pieces that a chunk is cut into for thread blocks that share operations, and for turns of pipelines.
 const PARTS_MAX: u32 = 1 << 10;
+
+/// How many turns pipelines take. What is wrong between two of them is wrong between any; and what there is one of in each turn
+/// is counted right by two numbers of turns, of which the other is 1.
+const TURNS: u32 = 2;
 
 /// How much a runtime does not order and the plan would, and where, as far as it is told.
 type Missing = (u64, Vec<Diagnostic>);
@@ -62,9 +66,10 @@ impl ExecutionPlan {
 
     /// Into how many pieces a chunk falls, so that every group of thread blocks can share it.
     fn parts(&self) -> Result<u32, Box<Diagnostic>> {
-        let mut parts = 1u32;
-        for op in self.gpus.iter().flat_map(|gpu| &gpu.blocks).flat_map(|block| &block.ops) {
-            let size = op.part.1;
+        let has_pipelines = self.ops().any(|op| op.pipeline.is_some());
+        let mut parts = if has_pipelines { TURNS } else { 1 };
+        for op in self.ops() {
+            let size = op.part.1 * if op.pipeline.is_some() { TURNS } else { 1 };
             let (mut a, mut b) = (parts, size);
             while b > 0 {
                 (a, b) = (b, a % b);
@@ -80,6 +85,15 @@ impl ExecutionPlan {
             }
         }
         Ok(parts)
+    }
+
+    fn ops(&self) -> impl Iterator<Item = &Op> {
+        self.gpus.iter().flat_map(|gpu| &gpu.blocks).flat_map(|block| &block.ops)
+    }
+
+    /// The operations of all thread blocks, each pipeline in so many turns.
+    fn taken(&self, turns: u32) -> Vec<Vec<Op>> {
+        self.gpus.iter().flat_map(|gpu| &gpu.blocks).map(|block| block.taken(turns)).collect()
     }
 
     fn layout(
@@ -149,8 +163,12 @@ impl ExecutionPlan {
         title: Title<'_>,
     ) -> Result<(Plan, u32, Missing), Stop> {
         let pieces = if layout.refined { 1 } else { layout.chunks };
-        let weaver = Weaver::new(contract, pieces, |rank| layout.memory(rank), staged);
-        let mut paper = Paper::new(self, layout, weaver, parts, map);
+        let weaver = || Weaver::new(contract, pieces, |rank| layout.memory(rank), staged);
+        let (once, ops) = (self.taken(1), self.taken(TURNS));
+        if once.iter().zip(&ops).any(|(once, ops)| once.len() != ops.len()) {
+            Paper::new(self, layout, weaver(), (&once, parts), map).run()?;
+        }
+        let mut paper = Paper::new(self, layout, weaver(), (&ops, parts), map);
         paper.run()?;
         let missing = paper.order.missing();
         let mut weaver = paper.weaver;

@@ -67,10 +67,34 @@ pub(crate) struct Gpu {
     pub(crate) span: Span,
 }
 
-/// A thread block; what a `pipeline` holds stands in its place.
+/// A thread block; what a `pipeline` holds stands in its place, once.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) ops: Vec<Op>,
+}
+
+impl Block {
+    /// Its operations as they are taken, if each pipeline takes so many turns: in each, its body does one tile.
+    pub(crate) fn taken(&self, turns: u32) -> Vec<Op> {
+        let mut all = Vec::new();
+        for body in self.ops.chunk_by(|a, b| a.pipeline == b.pipeline) {
+            let turns = if body[0].pipeline.is_some() { turns } else { 1 };
+            for turn in 0..turns {
+                all.extend(body.iter().map(|op| Op { tile: (turn, turns), ..op.clone() }));
+            }
+        }
+        all
+    }
+}
+
+/// A channel to another rank, as this one names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Channel {
+    pub(crate) peer: u32,
+    /// Which of those of its type to that peer: the other rank's with the same number is its other end.
+    pub(crate) nth: u32,
+    /// A proxy does what is asked of it, not the threads that ask.
+    pub(crate) is_port: bool,
 }
 
 /// What an operation does. Its sides say with what.
@@ -88,6 +112,8 @@ pub(crate) enum Act {
     Wait {
         relaxed: bool,
     },
+    /// Waits for the proxies of port channels to be done with all that they were asked for.
+    Flush,
     /// Lets the threads of the block wait for each other.
     Nop,
     /// Waits for other thread blocks of the rank.
@@ -115,14 +141,26 @@ pub(crate) struct Op {
     pub(crate) act: Act,
     pub(crate) sources: Vec<Side>,
     pub(crate) targets: Vec<Side>,
-    /// For signals and waits: peer, and which of the channels to that peer.
-    pub(crate) channels: Vec<(u32, u32)>,
+    /// For signals, waits and flushes; and of what a proxy moves, the one.
+    pub(crate) channels: Vec<Channel>,
     /// For a barrier its number and how many thread blocks meet; for semaphores their numbers.
     pub(crate) numbers: Vec<u32>,
     pub(crate) meets: u32,
     /// Which part of how many thread blocks that share it.
     pub(crate) part: (u32, u32),
-    /// A proxy of the channel does it, in order with the channel's signals.
-    pub(crate) by_proxy: bool,
+    /// The pipeline of its thread block that it is in.
+    pub(crate) pipeline: Option<u32>,
+    /// Which turn of how many of that pipeline.
+    pub(crate) tile: (u32, u32),
+    /// Where it stands in its thread block, those of pipelines counted once.
+    pub(crate) number: u32,
     pub(crate) span: Span,
+}
+
+impl Op {
+    /// The channel whose proxy moves data for it.
+    pub(crate) fn proxy(&self) -> Option<Channel> {
+        let moves = matches!(self.act, Act::Move | Act::Reduce);
+        self.channels.first().copied().filter(|channel| moves && channel.is_port)
+    }
 }

@@ -7,14 +7,16 @@
 //!
 //! The plan that is woven takes operations of a thread block one after the other. What it would order and the executor does
 //! not is found here, while thread blocks run on paper: a `nop` is missing. Packets say themselves that they have come,
-//! and operations on packets give each thread the same bytes of the same chunks. What goes over a port channel is done by its
-//! proxy, in order with the channel's signals; that its source is free again is not asked for. A `pipeline` is looked at once: what is
-//! missing between its end and its next turn is not found.
+//! and operations on packets give each thread the same bytes of the same chunks.
+//!
+//! What goes over a port channel is done by its proxy, later: it is an *agent* of its own, which knows what its thread block knew when
+//! it asked, and takes what it is asked for in order. So the channel's own signals tell of what went over it before, and nothing
+//! else does but a `flush`, after which the thread block knows what the agent has done. Until then its source is still read.
 //!
 //! A packet orders what one thread did to make it before what another does with it: the same bytes of the operations on the way,
 //! from packet to packet. So each packet keeps which operations came before it, at its place in their chunks.
 
-use super::model::Op;
+use super::model::{Channel, Op};
 use crate::codes::NO_NOP;
 use crate::layout::Buffer;
 use crate::weave::CellId;
@@ -24,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// How many missing ones are told.
 const TOLD_MAX: usize = 6;
 
-/// For each thread block of all ranks, how many of its spans are over.
+/// For each thread block of all ranks, and behind these for each proxy, how many of its spans are over.
 pub(super) type Clock = Vec<u32>;
 
 /// What a signal or release tells of: as the executor has it, and as a plan has it.
@@ -98,8 +100,9 @@ pub(super) struct Touch {
     pub(super) writes: bool,
     /// They are packets.
     pub(super) packets: bool,
-    /// The side that it is of, and which of the side's cells it is.
+    /// The side that it is of, the thread block's part of it, and which of that part's cells it is.
     pub(super) side: Chunks,
+    pub(super) share: (u32, u32),
     pub(super) place: u32,
 }
 
@@ -108,6 +111,10 @@ pub(super) struct Touch {
 struct Earlier {
     block: usize,
     at: usize,
+    /// Its number in the file.
+    number: u32,
+    /// Who does it: the thread block, or a proxy. Then its span.
+    agent: usize,
     strict: u32,
     plan: u32,
     span: Span,
@@ -129,6 +136,8 @@ struct Sealed {
 pub(super) struct Order {
     strict: View,
     plan: View,
+    /// The proxy that each thread block has for a channel.
+    agents: BTreeMap<(usize, Channel), usize>,
     memory: HashMap<(u32, CellId), Vec<Earlier>>,
     packets: HashMap<(u32, CellId), Sealed>,
     found: BTreeSet<(OpOf, OpOf)>,
@@ -138,11 +147,19 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn new(names: Vec<(u32, u32)>) -> Order {
+    pub(super) fn new(names: Vec<(u32, u32)>, ops: &[Vec<Op>]) -> Order {
         let blocks = names.len();
-        let (strict, plan) = (View::new(blocks), View::new(blocks));
+        let mut agents = BTreeMap::new();
+        for (block, ops) in ops.iter().enumerate() {
+            for &channel in ops.iter().flat_map(|op| &op.channels).filter(|channel| channel.is_port) {
+                let next = blocks + agents.len();
+                agents.entry((block, channel)).or_insert(next);
+            }
+        }
+        let all = blocks + agents.len();
+        let (strict, plan) = (View::new(all), View::new(all));
         let (memory, packets) = (HashMap::new(), HashMap::new());
-        Order { strict, plan, memory, packets, found: BTreeSet::new(), told: Vec::new(), names }
+        Order { strict, plan, agents, memory, packets, found: BTreeSet::new(), told: Vec::new(), names }
     }
 
     /// All thread blocks have come to their end. A rank's call is over when its own have, and by then what others wrote into its
@@ -150,7 +167,7 @@ impl Order {
     pub(super) fn end(&mut self) {
         let blocks = self.names.len();
         let all = |view: &View, rank: u32| {
-            let mut clock = vec![0; blocks];
+            let mut clock = vec![0; blocks + self.agents.len()];
             let own = (0..blocks).filter(|&block| self.names[block].0 == rank);
             own.for_each(|block| merge(&mut clock, &view.tell(block)));
             clock
@@ -164,7 +181,7 @@ impl Order {
                 let is_users = one.touch.side.1 != Buffer::Scratch;
                 is_users && one.touch.writes && self.names[one.block].0 != rank
             });
-            late.extend(written.filter(|one| plan[one.block] > one.plan && strict[one.block] <= one.strict));
+            late.extend(written.filter(|one| plan[one.block] > one.plan && strict[one.agent] <= one.strict));
         }
         late.sort_unstable_by_key(|one| (one.block, one.at, one.touch.side.0));
         for one in late {
@@ -193,7 +210,33 @@ impl Order {
         self.plan.meet(blocks);
     }
 
-    /// A signal or release.
+    /// A signal. That of a port channel comes after all that went over the channel.
+    pub(super) fn signal(&mut self, block: usize, channel: Channel) -> Heard {
+        let mut heard = self.tell(block);
+        if let Some(agent) = self.asks(block, Some(channel)) {
+            heard.strict = self.strict.tell(agent);
+        }
+        heard
+    }
+
+    /// A flush: what has gone over the channel is over.
+    pub(super) fn flush(&mut self, block: usize, channel: Channel) {
+        if let Some(&agent) = self.agents.get(&(block, channel)) {
+            let done = self.strict.tell(agent);
+            self.strict.hear(block, &done);
+        }
+        self.plan.turn(block);
+    }
+
+    /// The proxy of a channel, which by now knows what the thread block knows; none of a channel without.
+    fn asks(&mut self, block: usize, channel: Option<Channel>) -> Option<usize> {
+        let agent = *self.agents.get(&(block, channel?))?;
+        let known = self.strict.tell(block);
+        merge(&mut self.strict.known[agent], &known);
+        Some(agent)
+    }
+
+    /// A release, or a signal of the threads.
     pub(super) fn tell(&mut self, block: usize) -> Heard {
         self.plan.turn(block);
         Heard { strict: self.strict.tell(block), plan: self.plan.tell(block) }
@@ -209,7 +252,8 @@ impl Order {
     /// An operation that moves data. The packets that it reads are there.
     pub(super) fn moves(&mut self, (block, at): OpOf, op: &Op, touches: &[Touch]) {
         self.plan.turn(block);
-        let (mut strict, mut plan) = (self.strict.known[block].clone(), self.plan.known[block].clone());
+        let agent = self.asks(block, op.proxy()).unwrap_or(block);
+        let (mut strict, mut plan) = (self.strict.known[agent].clone(), self.plan.known[block].clone());
         let mut chains: BTreeMap<u32, BTreeSet<(OpOf, u32)>> = BTreeMap::new();
         for touch in touches.iter().filter(|touch| touch.packets && !touch.writes) {
             let Some(Sealed { heard, before }) = self.packets.get(&(touch.rank, touch.cell)) else {
@@ -221,14 +265,17 @@ impl Order {
             self.plan.hear(block, &heard.plan);
             chains.entry(touch.place).or_default().extend(before);
         }
+        if agent != block {
+            merge(&mut self.strict.known[agent], &strict);
+        }
         let by_packets = op.sources.iter().chain(&op.targets).any(|side| side.packets);
-        let (own, own_plan) = (self.strict.span(block), self.plan.span(block));
-        // What a proxy does, the channel's next signal comes after.
-        let strict_span = own - u32::from(op.by_proxy);
+        let (own, own_plan) = (self.strict.span(agent), self.plan.span(block));
         let now = |&touch: &Touch| Earlier {
             block,
             at,
-            strict: strict_span,
+            number: op.number,
+            agent,
+            strict: own,
             plan: own_plan,
             span: op.span,
             by_packets,
@@ -242,7 +289,7 @@ impl Order {
             });
             let apart = conflicts.filter(|earlier| {
                 let is_in_plan = earlier.block == block || plan[earlier.block] > earlier.plan;
-                let is_over = strict[earlier.block] > earlier.strict;
+                let is_over = strict[earlier.agent] > earlier.strict;
                 let own = ((earlier.block, earlier.at), earlier.touch.place);
                 let is_chained = chains.get(&later.touch.place).is_some_and(|before| before.contains(&own));
                 is_in_plan && !is_over && !is_chained && !goes_by_packets(earlier, &later)
@@ -259,10 +306,14 @@ impl Order {
         }
         self.plan.turn(block);
         for touch in touches.iter().filter(|touch| touch.packets && touch.writes) {
-            let heard = Heard { strict: self.strict.known[block].clone(), plan: self.plan.tell(block) };
+            let heard = Heard { strict: self.strict.known[agent].clone(), plan: self.plan.tell(block) };
             let mut before = chains.get(&touch.place).cloned().unwrap_or_default();
             before.insert(((block, at), touch.place));
             self.packets.insert((touch.rank, touch.cell), Sealed { heard, before });
+        }
+        if agent != block {
+            // It takes the next one after this.
+            self.strict.turn(agent);
         }
     }
 }
@@ -273,14 +324,14 @@ fn goes_by_packets(earlier: &Earlier, later: &Earlier) -> bool {
     let is_one_thread = earlier.block == later.block
         && earlier.by_packets
         && later.by_packets
-        && earlier.touch.side == later.touch.side;
+        && (earlier.touch.side, earlier.touch.share) == (later.touch.side, later.touch.share);
     reads_packets && !later.touch.writes || is_one_thread
 }
 
 /// An operation in words.
 fn name(names: &[(u32, u32)], one: &Earlier) -> String {
     let (rank, id) = names[one.block];
-    format!("operation {} of thread block {id} of rank {rank}", one.at)
+    format!("operation {} of thread block {id} of rank {rank}", one.number)
 }
 
 /// Chunks in words.
@@ -305,13 +356,22 @@ fn ends_early(names: &[(u32, u32)], one: &Earlier) -> Diagnostic {
 fn told(names: &[(u32, u32)], earlier: &Earlier, later: &Earlier) -> Diagnostic {
     let name = |one: &Earlier| name(names, one);
     let does = |one: &Earlier| if one.touch.writes { "writes" } else { "reads" };
+    let is_by_proxy = earlier.agent != earlier.block;
     let message = format!(
-        "{} {} what {} {}, and no `nop` makes sure that this is over",
+        "{} {} what {} {}, and no `{}` makes sure that this is over",
         name(later),
         does(later),
         name(earlier),
-        does(earlier)
+        does(earlier),
+        if is_by_proxy { "flush" } else { "nop" },
     );
+    if is_by_proxy {
+        return Diagnostic::new(NO_NOP, later.span, message)
+            .also(earlier.span, "the first of them, which the port channel's proxy does")
+            .expected("a `flush` of the channel and a `nop` after it, or an answer to a signal that went over the channel")
+            .found(format!("neither, and both use {}", words(later.touch.side)))
+            .help("put a `flush` of the channel and a `nop` between them, or take `pwsf` for the first");
+    }
     let help = match earlier.block == later.block {
         true => "put a `nop` between them",
         false => {

@@ -1,7 +1,7 @@
 //! Thread blocks run on paper, in turns, and what each does is woven. The head of the parent module says what becomes of puts,
 //! gets, signals and packets.
 
-use super::model::{Act, ExecutionPlan, Op, Side};
+use super::model::{Act, Channel, ExecutionPlan, Op, Side};
 use super::order::{Heard, Order, Touch};
 use crate::attempt::Stop;
 use crate::codes::{ACCESS, CHUNKS, RING, UNMATCHED, UNSUPPORTED};
@@ -51,14 +51,16 @@ pub(super) struct Paper<'a> {
     parts: u32,
     map: &'a SourceMap,
     blocks: Vec<State>,
+    /// The operations of each thread block, pipelines turn by turn.
+    ops: &'a [Vec<Op>],
     /// The channel of each stream, and the lane of the rank that does nothing else.
     streams: HashMap<StreamOf, (u32, u32)>,
     /// Streams from one rank to another.
     counts: HashMap<(u32, u32), u32>,
-    /// Signals that were sent and not waited for: by sender, receiver and which channel of both.
-    signals: BTreeMap<(u32, u32, u32), VecDeque<Signal>>,
-    /// Which thread block signals on a channel, and which waits.
-    users: HashMap<(u32, u32, u32, bool), u32>,
+    /// Signals that were sent and not waited for: by sender and its channel.
+    signals: BTreeMap<(u32, Channel), VecDeque<Signal>>,
+    /// Which thread block signals on a channel, and which waits: by who signals.
+    users: HashMap<(u32, Channel, bool), u32>,
     /// Who wrote packets into a cell of a rank.
     packets: HashMap<(u32, CellId), OpRef>,
     /// For each semaphore of a rank, what those who acquire it wait for.
@@ -74,7 +76,7 @@ impl<'a> Paper<'a> {
         plan: &'a ExecutionPlan,
         layout: &'a Layout,
         mut weaver: Weaver<'a>,
-        parts: u32,
+        (ops, parts): (&'a [Vec<Op>], u32),
         map: &'a SourceMap,
     ) -> Paper<'a> {
         let (mut blocks, mut semaphores) = (Vec::new(), HashMap::new());
@@ -87,7 +89,7 @@ impl<'a> Paper<'a> {
                 semaphores.insert((rank, number), (0..free).map(|_| Default::default()).collect());
             }
         }
-        let order = Order::new(blocks.iter().map(|block: &State| (block.rank, block.id)).collect());
+        let order = Order::new(blocks.iter().map(|block: &State| (block.rank, block.id)).collect(), ops);
         Paper {
             plan,
             layout,
@@ -95,6 +97,7 @@ impl<'a> Paper<'a> {
             parts,
             map,
             blocks,
+            ops,
             streams: HashMap::new(),
             counts: HashMap::new(),
             signals: BTreeMap::new(),
@@ -123,8 +126,9 @@ impl<'a> Paper<'a> {
             return Err(told(self.ring()));
         }
         self.order.end();
-        for (&(from, to, _), rest) in &self.signals {
+        for (&(from, channel), rest) in &self.signals {
             if let Some(&(_, span, _)) = rest.front() {
+                let to = channel.peer;
                 let message = format!("rank {to} never waits for a signal of rank {from}");
                 let diagnostic = Diagnostic::new(UNMATCHED, span, message)
                     .expected("as many waits as signals on each channel")
@@ -137,8 +141,7 @@ impl<'a> Paper<'a> {
     }
 
     fn head(&self, block: usize) -> Option<&'a Op> {
-        let state = &self.blocks[block];
-        self.plan.gpus[state.rank as usize].blocks[state.id as usize].ops.get(state.at)
+        self.ops[block].get(self.blocks[block].at)
     }
 
     /// Takes the operation at a thread block's head, if it can be taken now.
@@ -146,17 +149,19 @@ impl<'a> Paper<'a> {
         let rank = self.blocks[block].rank;
         match op.act {
             Act::Wait { .. } => {
-                for &(peer, nth) in &op.channels {
-                    self.uses(block, op, (peer, rank, nth), false)?;
+                // As its sender names it.
+                let from = |channel: &Channel| (channel.peer, Channel { peer: rank, ..*channel });
+                for channel in &op.channels {
+                    self.uses(block, op, from(channel), false)?;
                 }
-                let is_there = |&(peer, nth): &(u32, u32)| {
-                    self.signals.get(&(peer, rank, nth)).is_some_and(|queue| !queue.is_empty())
+                let is_there = |channel: &Channel| {
+                    self.signals.get(&from(channel)).is_some_and(|queue| !queue.is_empty())
                 };
                 if !op.channels.iter().all(is_there) {
                     return Ok(false);
                 }
-                for &(peer, nth) in &op.channels {
-                    let signal = self.signals.get_mut(&(peer, rank, nth)).and_then(VecDeque::pop_front);
+                for channel in &op.channels {
+                    let signal = self.signals.get_mut(&from(channel)).and_then(VecDeque::pop_front);
                     if let Some((signal, _, heard)) = signal {
                         self.order.hear(block, &heard);
                         self.blocks[block].pending.push(signal);
@@ -164,11 +169,12 @@ impl<'a> Paper<'a> {
                 }
             }
             Act::Signal { relaxed } => {
-                for &(peer, nth) in &op.channels {
-                    self.uses(block, op, (rank, peer, nth), true)?;
-                    self.signal(block, op, (peer, nth), relaxed)?;
+                for &channel in &op.channels {
+                    self.uses(block, op, (rank, channel), true)?;
+                    self.signal(block, op, channel, relaxed)?;
                 }
             }
+            Act::Flush => op.channels.iter().for_each(|&channel| self.order.flush(block, channel)),
             Act::Acquire => {
                 let is_free =
                     |number: &u32| self.semaphores.get(&(rank, *number)).is_some_and(|s| !s.is_empty());
@@ -214,11 +220,11 @@ impl<'a> Paper<'a> {
         &mut self,
         block: usize,
         op: &Op,
-        (from, to, nth): (u32, u32, u32),
+        (from, channel): (u32, Channel),
         signals: bool,
     ) -> Result<(), Stop> {
         let id = self.blocks[block].id;
-        let known = *self.users.entry((from, to, nth, signals)).or_insert(id);
+        let known = *self.users.entry((from, channel, signals)).or_insert(id);
         if known == id {
             return Ok(());
         }
@@ -252,15 +258,16 @@ impl<'a> Paper<'a> {
         true
     }
 
-    /// The cells of a side, those that the thread block's part covers. Thread blocks of a group take turns through the data,
-    /// so that each has its share of every chunk.
+    /// The cells of a side, those that the thread block's part covers, and of these the turn's tile. Thread blocks of a group each
+    /// have their share of every chunk.
     fn cells(&self, rank: u32, op: &Op, side: &Side) -> Vec<CellId> {
         let on = side.peer.map_or(rank, |(peer, _)| peer);
         let first = self.layout.cell(on, side.buffer, side.index * self.parts);
-        let (part, of) = op.part;
+        let ((part, of), (turn, turns)) = (op.part, op.tile);
         let share = self.parts / of;
         let starts = (0..side.size).map(|chunk| first + chunk * self.parts + part * share);
-        starts.flat_map(|start| start..start + share).collect()
+        let tile = (side.size * share / turns) as usize;
+        starts.flat_map(|start| start..start + share).skip(turn as usize * tile).take(tile).collect()
     }
 
     /// What an operation waits for whose sources are packets; none if some have not come.
@@ -288,6 +295,7 @@ impl<'a> Paper<'a> {
                     writes,
                     packets: side.packets,
                     side: (on, side.buffer, side.index, side.size),
+                    share: op.part,
                     place,
                 };
                 touches.extend((0..).zip(self.cells(rank, op, side)).map(touch));
@@ -312,13 +320,14 @@ impl<'a> Paper<'a> {
         (channel, lane)
     }
 
-    fn signal(&mut self, block: usize, op: &Op, (peer, nth): (u32, u32), relaxed: bool) -> Result<(), Stop> {
+    fn signal(&mut self, block: usize, op: &Op, over: Channel, relaxed: bool) -> Result<(), Stop> {
+        let peer = over.peer;
         let (rank, id) = (self.blocks[block].rank, self.blocks[block].id);
         let stream = if relaxed { Stream::Relaxed } else { Stream::Data };
         let (channel, lane) = self.stream(rank, peer, id, stream);
         let arrival = self.carry(block, op, (peer, channel, lane), &[], &[])?;
-        let heard = self.order.tell(block);
-        self.signals.entry((rank, peer, nth)).or_default().push_back((arrival, op.span, heard));
+        let heard = self.order.signal(block, over);
+        self.signals.entry((rank, over)).or_default().push_back((arrival, op.span, heard));
         Ok(())
     }
 
@@ -457,9 +466,9 @@ impl<'a> Paper<'a> {
     /// Those that stand still, and why.
     fn ring(&self) -> Diagnostic {
         let stuck: Vec<usize> = (0..self.blocks.len()).filter(|&block| self.head(block).is_some()).collect();
-        let name = |block: usize| {
-            let State { rank, id, at, .. } = self.blocks[block];
-            format!("operation {at} of thread block {id} of rank {rank}")
+        let name = |block: usize, op: &Op| {
+            let State { rank, id, .. } = self.blocks[block];
+            format!("operation {} of thread block {id} of rank {rank}", op.number)
         };
         let why = |op: &Op| match op.act {
             Act::Wait { .. } => "waits for a signal".to_string(),
@@ -475,7 +484,7 @@ impl<'a> Paper<'a> {
             .expected("an order in which all operations can be taken")
             .found("none");
         for &(block, op) in heads.iter().take(TOLD_MAX) {
-            told = told.note(format!("{} {}", name(block), why(op)));
+            told = told.note(format!("{} {}", name(block, op), why(op)));
         }
         told.help("let one of them signal before it waits")
     }

@@ -68,8 +68,7 @@ impl Imposed {
             }
             None => {
                 let read = crate::read_plan(&bytes).map_err(|error| format!("`{file}`: {error}"))?;
-                let limits =
-                    Limits { in_place: true, out_of_place: true, min_bytes: 0, max_bytes: None, chunks: 1 };
+                let limits = Limits::NONE;
                 (read.plan, limits, false)
             }
         };

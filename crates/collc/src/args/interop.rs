@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct ImportArgs {
-    /// A schedule of another tool: MSCCL XML, MSCCL++ JSON, or GOAL
+    /// A schedule of another tool: MSCCL XML, MSCCL++ JSON, GOAL, or one of the Chakra traces of all ranks, NAME.0.et
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// The root, which the forms do not say [default: the first rank with which the schedule is right]

@@ -6,7 +6,7 @@ use crate::args::{CompileArgs, Emit};
 use crate::cmd::target;
 use crate::failure::Failure;
 use crate::{output, render};
-use coll::foreign::{Examined, ForeignSchedule, Form, examine};
+use coll::foreign::{Examined, ForeignSchedule, Form, examine, examine_traces};
 use coll_base::SourceMap;
 use coll_plan::Plan;
 use std::path::Path;
@@ -20,9 +20,35 @@ pub(crate) fn open(name: &str, root: Option<u32>) -> Result<Option<Examined>, Fa
     if !target::names_a_file(name) || Path::new(name).is_dir() {
         return Ok(None);
     }
+    if let Some(examined) = traces(name)? {
+        return Ok(Some(examined));
+    }
     // What is wrong with the file otherwise is told by whoever reads it for what it is.
     let Ok(bytes) = coll::read_bytes(Path::new(name), SIZE_MAX_BYTES) else { return Ok(None) };
     of_bytes(name, bytes, root)
+}
+
+/// Reads and proves the Chakra traces of all ranks, if a file is one of them by its name: `NAME.0.et`, `NAME.1.et` and so on, as far
+/// as there are such files.
+pub(crate) fn traces(name: &str) -> Result<Option<Examined>, Failure> {
+    let numbered = name.strip_suffix(".et").and_then(|stem| stem.rsplit_once('.'));
+    let Some((stem, Ok(rank))) = numbered.map(|(stem, rank)| (stem, rank.parse::<usize>())) else {
+        return Ok(None);
+    };
+    let mut all = Vec::new();
+    loop {
+        let file = format!("{stem}.{}.et", all.len());
+        if !Path::new(&file).is_file() {
+            break;
+        }
+        let bytes = coll::read_bytes(Path::new(&file), SIZE_MAX_BYTES)?;
+        all.push((file, bytes));
+    }
+    if rank >= all.len() {
+        return Err(Failure::unusable(format!("there is no `{stem}.{}.et`", all.len()))
+            .help("traces are numbered from 0, one for each rank"));
+    }
+    Ok(Some(examine_traces(&format!("{stem}.et"), &all)))
 }
 
 /// Proves what was read, if it is of a foreign form.
@@ -172,11 +198,13 @@ pub(crate) fn summary(schedule: &ForeignSchedule) -> String {
         text += &format!("  {copies}\n");
     }
     match &schedule.sizes_bytes {
-        Some(_) => text += "  the file says what is sent; a plan takes any sizes\n",
+        Some(_) => {
+            text += "  the file says what is sent; a plan takes any sizes that its blocks divide, all alike\n"
+        }
         None => text += &format!("  the file is for {}; a plan serves all\n", schedule.limits.words()),
     }
     if schedule.equal_chunks_only {
-        text += &format!("  chunks change places: counts have to divide by {}\n", schedule.limits.chunks);
+        text += &format!("  chunks change places: counts have to divide by {}\n", schedule.limits.divisor());
     }
     text
 }

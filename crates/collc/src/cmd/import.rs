@@ -10,10 +10,13 @@ use std::process::ExitCode;
 /// Imports one file.
 pub(crate) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let name = args.file.display().to_string();
-    let bytes = coll::read_bytes(&args.file, 1 << 30)?;
-    let Some(examined) = foreign::of_bytes(&name, bytes, args.root)? else {
+    let examined = match foreign::traces(&name)? {
+        Some(examined) => Some(examined),
+        None => foreign::of_bytes(&name, coll::read_bytes(&args.file, 1 << 30)?, args.root)?,
+    };
+    let Some(examined) = examined else {
         return Err(Failure::unusable(format!("`{name}` is no schedule of another tool"))
-            .help("MSCCL XML begins with `<algo`, MSCCL++ JSON is an object with `gpus`, GOAL begins with `num_ranks`"));
+            .help("MSCCL XML begins with `<algo`, MSCCL++ JSON is an object with `gpus`, GOAL begins with `num_ranks`, Chakra traces are `NAME.0.et` and so on"));
     };
     let schedule = foreign::right(&name, examined)?;
     if let Some(topology) = &args.topology {

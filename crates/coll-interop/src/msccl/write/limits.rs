@@ -8,8 +8,11 @@ use std::collections::BTreeMap;
 
 const STEPS_MAX: u64 = 64;
 const BLOCKS_MAX: u64 = 64;
-/// Of the file as one rank keeps it: the algorithm, the rank, its thread blocks and steps.
-const ELEMENTS_MAX: u64 = 4096;
+/// Of the file as one rank keeps it: the algorithm, all ranks, and its own thread blocks and steps. The table has one more, which
+/// the closing tags pass through.
+const ELEMENTS_MAX: u64 = 4095;
+/// Elements that one element may have.
+const RANKS_MAX: u64 = 1024;
 /// NCCL's, which are fewer than RCCL's 128.
 const CHANNELS_MAX: u64 = 32;
 const ENDS_MAX: u64 = 32;
@@ -22,8 +25,10 @@ const MERGED_MAX: u32 = 16;
 #[derive(Default)]
 pub(super) struct Most {
     channels: u64,
+    ranks: u64,
     steps: u64,
     blocks: u64,
+    /// Of one rank: thread blocks and steps.
     elements: u64,
     /// Thread blocks of a rank that send, or receive, on one channel.
     ends: u64,
@@ -31,9 +36,9 @@ pub(super) struct Most {
 }
 
 impl Most {
-    /// Of a file with so many channels, of whose ranks nothing is known yet.
-    pub(super) fn of(channels: u32) -> Most {
-        Most { channels: u64::from(channels), ..Most::default() }
+    /// Of a file with so many channels and ranks, of which nothing is known yet.
+    pub(super) fn of(channels: u32, ranks: u32) -> Most {
+        Most { channels: u64::from(channels), ranks: u64::from(ranks), ..Most::default() }
     }
 
     /// Takes note of a rank: its thread blocks with their steps, and the chunks of its buffers.
@@ -41,7 +46,7 @@ impl Most {
         let count = |steps: &Vec<Step>| steps.len() as u64;
         self.steps = self.steps.max(steps.iter().map(count).max().unwrap_or(0));
         self.blocks = self.blocks.max(steps.len() as u64);
-        self.elements = self.elements.max(2 + steps.iter().map(|steps| count(steps) + 1).sum::<u64>());
+        self.elements = self.elements.max(steps.iter().map(|steps| count(steps) + 1).sum::<u64>());
         self.chunks = self.chunks.max(chunks.into_iter().map(u64::from).max().unwrap_or(0));
         let mut ends: BTreeMap<(u32, bool), u64> = BTreeMap::new();
         for block in blocks {
@@ -58,7 +63,8 @@ impl Most {
         let limits = [
             over(self.steps, STEPS_MAX, "steps in a thread block", both),
             over(self.blocks, BLOCKS_MAX, "thread blocks on a rank", both),
-            over(self.elements, ELEMENTS_MAX, "XML elements for a rank", both),
+            over(1 + self.ranks + self.elements, ELEMENTS_MAX, "XML elements for a rank", both),
+            over(self.ranks, RANKS_MAX, "ranks", both),
             over(self.channels, CHANNELS_MAX, "channels", "msccl-executor-nccl"),
             over(self.ends, ENDS_MAX, "thread blocks of a rank that send or receive on one channel", both),
             over(self.chunks, CHUNKS_MAX, "chunks in a buffer", both),
@@ -112,19 +118,20 @@ mod tests {
             (0..65).map(|_| (0..65).map(|_| reduction(0, 1, None)).collect()).collect();
         let blocks: Vec<ThreadBlock> =
             (0..65).map(|peer| ThreadBlock { send: Some(peer), receive: None, channel: 0 }).collect();
-        let mut most = Most::of(33);
+        let mut most = Most::of(33, 1025);
         most.note(&blocks, &steps, [1 << 16, 0, 0]);
         let told = most.beyond();
         for (told, due) in told.iter().zip([
             "65 steps in a thread block",
             "65 thread blocks",
-            "4292 XML elements",
+            "5316 XML elements",
+            "1025 ranks",
             "33 channels",
             "65 thread blocks of a rank that send",
             "65536 chunks",
         ]) {
             assert!(told.starts_with(due), "{told}");
         }
-        assert_eq!(told.len(), 6);
+        assert_eq!(told.len(), 7);
     }
 }

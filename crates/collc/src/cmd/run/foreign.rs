@@ -103,15 +103,16 @@ fn remarks(args: &RunArgs, schedule: &ForeignSchedule, call: &Call) -> Vec<Strin
     remarks.extend(of_placement.map(|reason| told(reason, "`--ignore-limits` says")));
     if call.in_place && !args.in_place {
         remarks.push(format!(
-            "`{}` is for calls in place alone (`outofplace` is 0), and so it runs in place",
-            args.target
+            "`{}` is for calls in place alone ({}), and so it runs in place",
+            args.target,
+            limits.why_only_in_place()
         ));
     }
     if args.bytes.is_none() && args.counts.is_none() && call.bytes != BYTES {
         remarks.push(format!("{} B, as `{}` is for {}", call.bytes, args.target, limits.words()));
     }
     if args.counts.is_none() {
-        remarks.extend(limits.uneven(elements).map(|reason| {
+        remarks.extend(limits.uneven(elements, size_bytes).map(|reason| {
             format!(
                 "{reason}; the runtime that `{}` is for would pass it over, here chunks differ by an element",
                 args.target

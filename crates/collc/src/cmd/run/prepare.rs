@@ -207,13 +207,11 @@ fn find(args: &RunArgs, ranks: Option<u32>) -> Result<Found, Failure> {
     }
     refuse_constants(args)?;
     let path = Path::new(&args.target);
-    let bytes = coll::read_bytes(path, PLAN_SIZE_MAX_BYTES)?;
-    if coll::foreign::Form::of(&bytes).is_some() {
-        let examined = crate::cmd::foreign::of_bytes(&args.target, bytes, args.root)?;
-        let examined = examined.expect("invariant: it is of such a form");
+    if let Some(examined) = crate::cmd::foreign::open(&args.target, args.root)? {
         let (plan, call) = super::foreign::plan(args, examined, ranks)?;
         return standing(args, (plan, call), fitting.as_ref());
     }
+    let bytes = coll::read_bytes(path, PLAN_SIZE_MAX_BYTES)?;
     refuse_limits(args)?;
     if coll::is_plan(&bytes) {
         return from_plan(args, &bytes, ranks, fitting.as_ref());

@@ -39,6 +39,12 @@ impl Planned {
         shape: Option<&Network>,
     ) -> Result<Planned, Failure> {
         if target::names_a_file(target) {
+            if foreign::traces(target)?.is_some() {
+                return Err(Failure::unusable(format!(
+                    "`{target}` is a Chakra trace, which has sizes of its own"
+                ))
+                .help("a plan that `collc import` makes of it takes any size"));
+            }
             let bytes = coll::read_bytes(Path::new(target), PLAN_SIZE_MAX_BYTES)?;
             if coll::is_plan(&bytes) {
                 refuse_compiling(target, ground, choice)?;
