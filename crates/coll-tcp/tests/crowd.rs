@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use coll_exec::{Interest, Link, Transport};
 use coll_tcp::{JoinOptions, Rendezvous};
 
-/// B065 and, with `COLL_TEST_CROWD=2000`, B069.
+/// B065 and, with `COLL_TEST_CROWD=1000`, B069.
 #[test]
 fn three_hundred_ranks_join_at_once() {
     let ranks = std::env::var("COLL_TEST_CROWD").map_or(300, |ranks| ranks.parse().unwrap());
