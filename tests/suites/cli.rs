@@ -255,6 +255,12 @@ fn a_broken_schedule_is_found_wrong_and_named_by_count() {
     assert!(diagnostic["code"].as_str().expect("a code").starts_with("E05"), "{diagnostic}");
     assert!(diagnostic["line"].as_u64().is_some() && diagnostic["column"].as_u64().is_some());
     assert_eq!(document["schedules"][0]["ranks"][0]["ok"], false);
+    for command in ["check", "compile"] {
+        let large = ["gather.binomial", "--ranks", "10000"];
+        let output = run(&[&[command], &large[..]].concat());
+        let told = stdout(&output) + &stderr(&output);
+        assert!(told.contains("is too large for") && !told.contains("wrong"), "{told}");
+    }
 }
 
 #[test]

@@ -162,7 +162,8 @@ pub(crate) fn settled(
         }
         Outcome::Wrong(diagnostics) => {
             target::show(source, &diagnostics);
-            Err(Failure::wrong(format!("{} is wrong for {} ranks", name(), instance.ranks)))
+            let found = target::found(&diagnostics);
+            Err(Failure::wrong(format!("{} {found} for {} ranks", name(), instance.ranks)))
         }
     }
 }
@@ -222,7 +223,8 @@ fn slice(
         }
         RankOutcome::Wrong(diagnostics) => {
             target::show(source, &diagnostics);
-            return Err(Failure::wrong(format!("{name} is wrong for {ranks} ranks")));
+            let found = target::found(&diagnostics);
+            return Err(Failure::wrong(format!("{name} {found} for {ranks} ranks")));
         }
     };
     target::show(source, &planned.warnings);

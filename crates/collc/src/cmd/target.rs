@@ -144,3 +144,12 @@ pub(crate) fn is_no_schedule_file(source: &Source) -> bool {
 pub(crate) fn show(source: &Source, diagnostics: &[Diagnostic]) {
     output::complain_raw(&render::render(&source.map, diagnostics, output::colours()));
 }
+
+/// What is said of a schedule that is not right.
+pub(crate) const WRONG: &str = "is wrong";
+
+/// The verdict on a schedule with such diagnostics: what is too large has not been judged.
+pub(crate) fn found(diagnostics: &[Diagnostic]) -> &'static str {
+    let mut errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
+    if errors.all(|error| error.code == coll_sema::codes::TOO_LARGE) { "is too large" } else { WRONG }
+}

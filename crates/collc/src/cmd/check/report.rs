@@ -268,7 +268,7 @@ fn conclusion(sweep: &Sweep) -> String {
     let mut text = match (right.is_empty(), wrong.is_empty()) {
         (true, true) => "  error: none of the rank counts applies\n".to_string(),
         (false, true) => format!("  keeps its contract for n = {}{}\n", ranges(&right), roots(sweep)),
-        (true, false) => format!("  is wrong for n = {}\n", ranges(&wrong)),
+        (true, false) => format!("  {} for n = {}\n", found(sweep), ranges(&wrong)),
         (false, false) => {
             format!("  keeps its contract for n = {} but not for {}\n", ranges(&right), ranges(&wrong))
         }
@@ -281,6 +281,16 @@ fn conclusion(sweep: &Sweep) -> String {
         text += &format!("  does not apply to n = {}: {}\n", ranges(&excluded), reason.unwrap_or(""));
     }
     text + &serves(sweep)
+}
+
+/// What all the counts that are not right have in common.
+fn found(sweep: &Sweep) -> &'static str {
+    let mut each = sweep.counts.iter().filter_map(|count| match &count.verdict {
+        Verdict::Wrong { diagnostics, .. } => Some(target::found(diagnostics)),
+        _ => None,
+    });
+    let first = each.next().unwrap_or(target::WRONG);
+    if each.all(|other| other == first) { first } else { target::WRONG }
 }
 
 fn roots(sweep: &Sweep) -> &'static str {
