@@ -45,7 +45,7 @@ pub struct Shared {
 
 /// A call that is ready on this process's rank, on buffers that all ranks know.
 ///
-/// Its buffers and those of the other ranks must stay where they are until it is dropped on every rank.
+/// Its buffers and those of the other ranks must stay where they are until [`Shared::close`] gives it back.
 pub struct SharedCall {
     rank: u32,
     stream_plan: StreamPlan,
@@ -64,7 +64,7 @@ pub struct SharedCall {
     // What others read and write, and what of theirs is opened here; last, so that nothing runs when it goes.
     words: DeviceBuffer,
     _scratch: DeviceBuffer,
-    _opened: BTreeMap<(u32, [u8; 64]), Opened>,
+    opened: BTreeMap<(u32, [u8; 64]), Opened>,
 }
 
 impl Shared {
@@ -115,6 +115,17 @@ impl Shared {
         self.settle();
         let met = self.exchange.exchange(Told::Memory(Vec::new()).to_bytes());
         met.map(|_| ()).map_err(|what| GroupError::Exchange { rank: self.rank, what })
+    }
+
+    /// Gives a call back. All ranks do so for the same call, in the same order: what others have opened may only be freed once
+    /// they have closed it, which dropping a call does not wait for.
+    ///
+    /// # Errors
+    /// A rank does not answer.
+    pub fn close(&mut self, mut call: SharedCall) -> Result<(), GroupError> {
+        call.settle();
+        call.opened.clear();
+        self.meet()
     }
 
     /// Makes a call ready on these buffers of this rank. All ranks do so for the same call, in the same order.
@@ -297,7 +308,7 @@ impl Shared {
             carriage,
             words,
             _scratch: scratch,
-            _opened: opened,
+            opened,
             stream_plan,
         })
     }
@@ -445,8 +456,9 @@ impl SharedCall {
     }
 }
 
-impl Drop for SharedCall {
-    fn drop(&mut self) {
+impl SharedCall {
+    /// Comes back when nothing runs any more.
+    fn settle(&mut self) {
         if self.last.is_some() {
             let is_lost = || self.carriage.as_ref().is_some_and(|carriage| carriage.failure().is_some());
             while self.failed.is_none() && !is_lost() && matches!(self.end.is_done(), Ok(false)) {
@@ -457,6 +469,12 @@ impl Drop for SharedCall {
             }
             let _ = self.end.synchronize();
         }
+    }
+}
+
+impl Drop for SharedCall {
+    fn drop(&mut self) {
+        self.settle();
         self.own.clear();
     }
 }

@@ -151,7 +151,7 @@ fn combinations_that_follow_each_other_are_one_kernel() {
 }
 
 /// Two ranks that each send two messages before they receive any.
-pub const EAGER: &str = r#"plan 2
+pub(crate) const EAGER: &str = r#"plan 2
 name "swap.eager"
 slots SLOTS
 line 0 "swap.coll" 3

@@ -25,6 +25,8 @@ struct State {
     /// By sender, receiver and channel.
     links: BTreeMap<(u32, u32, u32), VecDeque<u8>>,
     fault: Option<Fault>,
+    /// A rank's test has failed, and it comes to no exchange any more.
+    is_failed: bool,
     /// A byte of a link that arrives otherwise than it was sent: the link, and which one.
     damage: Option<((u32, u32, u32), usize)>,
     /// The blobs of exchanges, by number.
@@ -41,6 +43,12 @@ impl Mesh {
         let fault = Fault::PeerLost { peer, detail: "it was dropped".to_string() };
         self.state().fault.get_or_insert(fault);
         self.changed.notify_all();
+    }
+
+    /// A rank's test has failed.
+    pub fn fail(&self, rank: u32) {
+        self.state().is_failed = true;
+        self.lose(rank);
     }
 
     /// Turns a bit of the byte of this number that a link carries.
@@ -168,7 +176,7 @@ impl Exchange for Port {
             if let Some(told) = state.told.get(&self.round).filter(|told| told.len() == ranks) {
                 return Ok(told.values().cloned().collect());
             }
-            if start.elapsed() > LIMIT {
+            if start.elapsed() > LIMIT || state.is_failed {
                 return Err(format!("exchange {} is not over", self.round));
             }
             let waited = self.mesh.changed.wait_timeout(state, Duration::from_millis(20));

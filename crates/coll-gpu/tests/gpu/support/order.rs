@@ -2,7 +2,7 @@
 //! ordered by streams, events and parcels.
 
 use coll_exec::Memory;
-use coll_gpu::stream_plan::{Deed, Heading, Launch, Spot, StreamPlan, Work};
+use coll_gpu::stream_plan::{Deed, Heading, Launch, Parcel, Spot, StreamPlan, Work};
 use std::collections::BTreeMap;
 
 /// An access: who, which bytes, and whether it writes.
@@ -36,6 +36,7 @@ impl Before {
         let mut last = vec![None; stream_plan.streams.len()];
         let mut records = vec![None; stream_plan.events as usize];
         let mut parcels = vec![None; stream_plan.parcels.len()];
+        let mut links = BTreeMap::new();
         for (at, work) in stream_plan.work.iter().enumerate() {
             let node = before.nodes.len();
             before.nodes.push(Node::Work(at));
@@ -54,6 +55,21 @@ impl Before {
                     let carried = before.nodes.len();
                     before.nodes.push(Node::Parcel(parcel));
                     before.add(carried, node);
+                    // A link's parcels are carried in order, and one comes in when it has gone out.
+                    let it = &stream_plan.parcels[parcel as usize];
+                    if let Some(earlier) = links.insert((it.rank, it.heading, it.link), carried) {
+                        before.add(carried, earlier);
+                    }
+                    if it.heading == Heading::In {
+                        let is_other_end = |other: &&Parcel| {
+                            other.heading == Heading::Out
+                                && (other.rank, other.link.peer) == (it.link.peer, it.rank)
+                                && (other.link.channel, other.message) == (it.link.channel, it.message)
+                        };
+                        let sent = stream_plan.parcels.iter().position(|other| is_other_end(&other));
+                        let sent = sent.and_then(|sent| parcels[sent]).expect("it is posted before");
+                        before.add(carried, sent);
+                    }
                     assert!(parcels[parcel as usize].replace(carried).is_none(), "posted twice");
                 }
                 Deed::Collect(parcel) => {

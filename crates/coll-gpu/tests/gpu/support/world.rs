@@ -50,6 +50,7 @@ impl Setup {
                 let port = || mesh.port(rank, self.ranks(), self.seed, witness);
                 let (exchange, network): (Port, Port) = (port(), port());
                 scope.spawn(move || {
+                    let _guard = Guard { mesh, rank };
                     let shared = Shared::join(rank, self.ranks(), rank, Box::new(exchange));
                     let shared = shared.expect("the device opens");
                     let shared = shared.across(self.machines.clone(), Box::new(network));
@@ -59,6 +60,20 @@ impl Setup {
             let threads: Vec<_> = (0..self.ranks()).map(start).collect();
             threads.into_iter().map(|thread| thread.join().expect("it ends well")).collect()
         })
+    }
+}
+
+/// A rank whose test fails ends the others' as well.
+struct Guard<'m> {
+    mesh: &'m Mesh,
+    rank: u32,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.mesh.fail(self.rank);
+        }
     }
 }
 
@@ -82,6 +97,13 @@ impl Own {
         for ([input, output], [before, after]) in self.buffers.iter_mut().zip(&call.before[rank as usize]) {
             input.write(before).expect("a copy");
             output.write(after).expect("a copy");
+        }
+    }
+
+    /// Whoever still reads a buffer finds that it has changed.
+    pub fn spoil(&mut self) {
+        for buffer in self.buffers.iter_mut().flatten() {
+            buffer.fill(0x3c).expect("it is filled");
         }
     }
 
@@ -132,8 +154,7 @@ pub fn check(call: &Call<'_>, setup: &Setup, times: u32) {
             assert!(own.outputs() == due[rank as usize], "{}: other bits on rank {rank}", what());
             shared.meet().expect("all come");
         }
-        drop(ready);
-        shared.meet().expect("all come");
+        shared.close(ready).expect("all come");
     });
     if let Err(verdict) = session.verdict() {
         panic!("{}: {verdict}", what());
