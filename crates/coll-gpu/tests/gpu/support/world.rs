@@ -17,12 +17,14 @@ pub struct Setup {
     pub machines: Vec<u32>,
     pub slice_bytes: usize,
     pub seed: u64,
+    /// What one thread of the host knows of a device, others know only by way of the device. Only where ranks share no memory.
+    pub threads_apart: bool,
 }
 
 impl Setup {
     /// Every rank on a machine of its own.
     pub fn apart(ranks: u32, seed: u64) -> Setup {
-        Setup { machines: (0..ranks).collect(), slice_bytes: 16, seed }
+        Setup { machines: (0..ranks).collect(), slice_bytes: 16, seed, threads_apart: true }
     }
 
     pub fn ranks(&self) -> u32 {
@@ -32,8 +34,8 @@ impl Setup {
     pub fn session(&self) -> Session {
         let patience_ms = LIMIT.as_millis() as u64;
         let devices = self.machines.len();
-        let config =
-            Config { devices, seed: self.seed, patience_ms, device_bytes: 16 << 20, ..Config::default() };
+        let (seed, threads_apart, device_bytes) = (self.seed, self.threads_apart, 16 << 20);
+        let config = Config { devices, seed, patience_ms, device_bytes, threads_apart, ..Config::default() };
         control::session(&config).expect("the stand-in opens")
     }
 
