@@ -2,7 +2,7 @@
 //! open.
 
 use crate::commands::{base_of, first_base};
-use crate::driver::{Device, Pointer, Words};
+use crate::driver::{Device, HostWords, Pointer};
 use crate::porter::{Carriage, Freight, Porter, Seal, Waybill};
 use crate::stream_plan::{Spot, StreamPlan};
 use crate::{GpuError, GroupError, Network};
@@ -53,7 +53,7 @@ impl Across {
         let address = |spot: &Spot| bases[base_of(first, spot.memory)].moved(spot.offset);
         let seal = Seal { fingerprint, prepared: !outline.prepares.is_empty() };
         let freight = Freight::new(device, parcels, address, seal, self.slice_bytes)?;
-        let words = Words::new(device, 2 * parcels.len().max(1))?;
+        let words = HostWords::new(device, 2 * parcels.len().max(1))?;
         let pointer = words.pointer();
         let places = parcels.iter().map(|parcel| outline.place(parcel.op)).collect();
         let name = stream_plan.name.clone();

@@ -18,7 +18,7 @@ mod ring;
 
 pub(crate) use freight::{Freight, Seal};
 
-use crate::driver::{Device, Pointer, StreamHandle, Words, wait_word};
+use crate::driver::{Device, HostWords, Pointer, StreamHandle, wait_word};
 use crate::{GpuError, GroupError, Network};
 use coll_exec::{FINGERPRINT_BYTES, Fault, Header, Place};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ pub(crate) struct Waybill {
     pub(crate) name: String,
     pub(crate) device: u32,
     /// For each parcel two: that it is posted, and that it is carried.
-    pub(crate) words: Words,
+    pub(crate) words: HostWords,
     /// Where in the plan each parcel is from.
     pub(crate) places: Vec<Option<Place>>,
     failure: Mutex<Option<GroupError>>,
@@ -87,7 +87,7 @@ pub(crate) struct Carriage {
 impl Waybill {
     pub(crate) fn new(
         (rank, name, device): (u32, String, u32),
-        words: Words,
+        words: HostWords,
         places: Vec<Option<Place>>,
     ) -> Waybill {
         Waybill { rank, name, device, words, places, failure: Mutex::default() }
@@ -212,7 +212,7 @@ struct Message {
 /// What messages are carried with, in one run.
 struct Tools<'a> {
     network: &'a mut dyn Network,
-    words: &'a Words,
+    words: &'a HostWords,
     device: &'a Device,
     out_stream: StreamHandle,
     in_stream: StreamHandle,
@@ -255,7 +255,7 @@ impl Tools<'_> {
 }
 
 /// Where the word lies that says that a parcel is posted.
-fn posted_word(words: &Words, parcel: usize) -> Pointer {
+fn posted_word(words: &HostWords, parcel: usize) -> Pointer {
     words.pointer().moved(8 * parcel as u64)
 }
 

@@ -73,15 +73,15 @@ impl Drop for Pinned {
     }
 }
 
-/// Words in pinned memory, at first 0. Each is a run's number, and counted in a circle.
+/// HostWords in pinned memory, at first 0. Each is a run's number, and counted in a circle.
 #[derive(Debug)]
-pub(crate) struct Words(Pinned, usize);
+pub(crate) struct HostWords(Pinned, usize);
 
-impl Words {
-    pub(crate) fn new(device: &Arc<Device>, count: usize) -> Result<Words, GpuError> {
+impl HostWords {
+    pub(crate) fn new(device: &Arc<Device>, count: usize) -> Result<HostWords, GpuError> {
         let mut memory = Pinned::new(device, count * 4)?;
         memory.write(0..count * 4).fill(0);
-        Ok(Words(memory, count))
+        Ok(HostWords(memory, count))
     }
 
     /// Where they lie, for devices.

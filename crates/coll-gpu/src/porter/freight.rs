@@ -4,7 +4,7 @@ use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::ring::Ring;
 use super::{Message, Tools, Trouble};
-use crate::driver::{Current, Device, Pointer, Stream, Words};
+use crate::driver::{Current, Device, HostWords, Pointer, Stream};
 use crate::stream_plan::{Heading, Parcel};
 use crate::{GpuError, Network};
 use coll_exec::{FINGERPRINT_BYTES, Interest, Link};
@@ -90,7 +90,7 @@ impl Freight {
     pub(super) fn step(
         &mut self,
         network: &mut dyn Network,
-        words: &Words,
+        words: &HostWords,
         (run, operation): (u32, u64),
     ) -> Result<Turn, Trouble> {
         let _current = Current::of(&self.device)?;
