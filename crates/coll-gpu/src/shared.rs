@@ -389,7 +389,7 @@ impl SharedCall {
         if self.last.is_some_and(|last| last != stream) {
             stream.wait(&self.end).map_err(on_rank)?;
         }
-        // HostWords are compared in a circle, so a number that wraps is no end.
+        // Words are compared in a circle, so a number that wraps is no end.
         let run = self.operation as u32;
         if let Some(carriage) = &self.carriage {
             carriage.run(run);
