@@ -77,6 +77,22 @@ pub(crate) fn first_base(stream_plan: &StreamPlan, rank: usize) -> usize {
     stream_plan.ranks[..rank].iter().map(|part| 1 + 2 * part.outline.buffers.len()).sum()
 }
 
+/// All bases where ranks are processes: those of buffers, the words of each rank's events, and those of parcels.
+pub(crate) fn bases(stream_plan: &StreamPlan) -> usize {
+    let ranks = stream_plan.ranks.len();
+    first_base(stream_plan, ranks) + ranks + 1
+}
+
+/// Where a place of a rank's memory lies, among bases of which the rank's first is `first`.
+pub(crate) fn base_of(first: usize, memory: Memory) -> usize {
+    first
+        + match memory {
+            Memory::Scratch => 0,
+            Memory::Input(buffer) => 1 + 2 * buffer as usize,
+            Memory::Output(buffer) => 2 + 2 * buffer as usize,
+        }
+}
+
 impl Commands {
     pub(crate) fn new(
         stream_plan: &StreamPlan,
@@ -158,6 +174,8 @@ impl Maker<'_> {
             Deed::Await(event) => {
                 Some(Do::Await(self.word(self.stream_plan.streams[stream as usize].rank, *event)))
             }
+            Deed::Post(parcel) => Some(Do::Signal(self.parcel_word(2 * *parcel))),
+            Deed::Collect(parcel) => Some(Do::Await(self.parcel_word(2 * *parcel + 1))),
             Deed::Copy { target, source, bytes } => Some(self.copy(*target, *source, *bytes)),
             Deed::Launch(launch) => self.launch(launch, loader)?,
         })
@@ -215,18 +233,20 @@ impl Maker<'_> {
     }
 
     fn address(&self, spot: Spot) -> Address {
-        let within = match spot.memory {
-            Memory::Scratch => 0,
-            Memory::Input(buffer) => 1 + 2 * buffer,
-            Memory::Output(buffer) => 2 + 2 * buffer,
-        };
-        Address { rank: spot.rank, base: self.firsts[spot.rank as usize] + within, offset: spot.offset }
+        let base = base_of(self.firsts[spot.rank as usize] as usize, spot.memory) as u32;
+        Address { rank: spot.rank, base, offset: spot.offset }
     }
 
     /// The word of an event in a rank's memory; words lie behind all other bases.
     fn word(&self, rank: u32, event: u32) -> Address {
         let base = first_base(self.stream_plan, self.stream_plan.ranks.len()) as u32 + rank;
         Address { rank, base, offset: 4 * u64::from(event) }
+    }
+
+    /// A word that streams and the porter share; they lie behind those of events.
+    fn parcel_word(&self, number: u32) -> Address {
+        let base = bases(self.stream_plan) as u32 - 1;
+        Address { rank: 0, base, offset: 4 * u64::from(number) }
     }
 
     fn grid(&self, bytes: u64) -> Result<u32, GpuError> {

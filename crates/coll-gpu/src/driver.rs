@@ -13,6 +13,7 @@ mod ipc;
 mod kernel;
 mod library;
 mod memory;
+mod pinned;
 mod stream;
 
 pub(crate) use compile::{compile, nvrtc};
@@ -23,6 +24,7 @@ pub(crate) use ipc::{Opened, SHARE_BYTES, Share, wait_word, write_word};
 pub(crate) use kernel::{ARGUMENTS_MAX, Argument, Kernel, Module};
 pub use library::Driver;
 pub use memory::{DeviceBuffer, Pointer};
+pub(crate) use pinned::{HostWords, Pinned, copy_pinned};
 pub(crate) use stream::{Event, copy};
 pub use stream::{Stream, StreamHandle};
 

@@ -1,6 +1,6 @@
 //! What can go wrong with devices: each with what was looked for or found, and a way out.
 
-use coll_exec::{BindError, Place};
+use coll_exec::{BindError, Fault, Place};
 use std::fmt;
 use std::time::Duration;
 
@@ -85,6 +85,15 @@ pub enum GpuError {
         free_bytes: u64,
         /// What the device has.
         total_bytes: u64,
+    },
+    /// The host has not so much memory that devices copy to by themselves.
+    #[error(
+        "no {wanted_bytes} B of pinned memory of the host are left for messages to other machines; free some, or raise the \
+         limit of locked memory (ulimit -l)"
+    )]
+    NoPinned {
+        /// What was asked for.
+        wanted_bytes: u64,
     },
     /// One device cannot read another's memory.
     #[error(
@@ -230,6 +239,22 @@ pub enum GroupError {
         device: u32,
         /// What happened.
         fault: Box<GpuError>,
+    },
+    /// What goes between machines cannot go on.
+    #[error("{}: {fault}", At(*rank, *operation, name, place.as_deref(), *device))]
+    Network {
+        /// The rank.
+        rank: u32,
+        /// The operation's number among all that the rank has run with other machines.
+        operation: u64,
+        /// the plan's name.
+        name: String,
+        /// The message that it is about, if it is about one.
+        place: Option<Box<Place>>,
+        /// The device.
+        device: u32,
+        /// What happened.
+        fault: Box<Fault>,
     },
     /// The deadline passed before all was done.
     #[error(

@@ -89,8 +89,12 @@ impl Group {
                 }
             }
         }
-        let layout =
-            Layout { devices: devices.to_vec(), reaches, streams_per_rank_max: STREAMS_PER_RANK_MAX };
+        let layout = Layout {
+            devices: devices.to_vec(),
+            reaches,
+            streams_per_rank_max: STREAMS_PER_RANK_MAX,
+            machines: Vec::new(),
+        };
         Ok(Group {
             devices: opened,
             layout,

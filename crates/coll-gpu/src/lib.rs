@@ -8,6 +8,7 @@
 //! Results have the bits that the CPU's executor gives for the same plan: operands are combined in the same order, in the
 //! same working elements.
 
+mod across;
 mod captured;
 mod commands;
 mod driver;
@@ -15,6 +16,8 @@ mod error;
 mod group;
 mod kernels;
 mod measure;
+mod network;
+mod porter;
 mod prepared;
 mod probe;
 mod shared;
@@ -26,6 +29,7 @@ pub use error::{GpuError, GroupError, Version};
 pub use group::{Call, Group};
 pub use kernels::{Compile, WithNvrtc};
 pub use measure::{Measured, MeasuredPair, measure};
+pub use network::{Network, OverTcp};
 pub use prepared::{BufferPointers, Prepared};
 pub use probe::{DeviceFound, Probe, probe};
 pub use shared::{Exchange, Shared, SharedCall};

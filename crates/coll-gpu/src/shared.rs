@@ -4,15 +4,20 @@
 //! Every process makes the stream plan of all ranks, which is the same everywhere, and puts its own rank's part on streams. An
 //! event that another process waits for is a word in that process's memory, which the stream that records it writes with the
 //! number of the run. A stream waits for words in its own memory only.
+//!
+//! Ranks of other machines are reached by a [`Network`], for messages to which a porter is there; see `porter.rs`.
 
-use crate::commands::{Commands, first_base};
+use crate::across::{Across, fingerprint};
+use crate::commands::{Commands, bases, first_base};
 use crate::driver::{
     Current, Device, DeviceBuffer, Driver, Event, Opened, Pointer, SHARE_BYTES, Share, Stream, StreamHandle,
 };
 use crate::kernels::{Compile, Loader, Shelf, WithNvrtc};
+use crate::porter::Carriage;
 use crate::prepared::{BufferPointers, check_buffers, located};
-use crate::stream_plan::{Layout, STREAMS_PER_RANK_MAX, StreamPlan};
-use crate::{Call, GpuError, GroupError};
+use crate::stream_plan::{Layout, StreamPlan};
+use crate::{Call, GpuError, GroupError, Network};
+use coll_exec::FINGERPRINT_BYTES;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +31,7 @@ pub trait Exchange: Send {
     fn exchange(&mut self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, String>;
 }
 
-/// This process's rank among processes of one machine.
+/// This process's rank among processes of one machine, or of several.
 pub struct Shared {
     rank: u32,
     ranks: u32,
@@ -34,11 +39,13 @@ pub struct Shared {
     exchange: Box<dyn Exchange>,
     compiler: Arc<dyn Compile>,
     shelf: Shelf,
+    /// What there is for ranks of other machines.
+    across: Option<Across>,
 }
 
 /// A call that is ready on this process's rank, on buffers that all ranks know.
 ///
-/// Its buffers and those of the other ranks must stay where they are until it is dropped on every rank.
+/// Its buffers and those of the other ranks must stay where they are until [`Shared::close`] gives it back.
 pub struct SharedCall {
     rank: u32,
     stream_plan: StreamPlan,
@@ -52,10 +59,12 @@ pub struct SharedCall {
     last: Option<StreamHandle>,
     operation: u64,
     failed: Option<GroupError>,
+    /// What goes between machines.
+    carriage: Option<Carriage>,
     // What others read and write, and what of theirs is opened here; last, so that nothing runs when it goes.
     words: DeviceBuffer,
     _scratch: DeviceBuffer,
-    _opened: BTreeMap<(u32, [u8; 64]), Opened>,
+    opened: BTreeMap<(u32, [u8; 64]), Opened>,
 }
 
 impl Shared {
@@ -65,7 +74,27 @@ impl Shared {
     /// There is no driver, or no such device.
     pub fn join(rank: u32, ranks: u32, device: u32, exchange: Box<dyn Exchange>) -> Result<Shared, GpuError> {
         let device = Device::open(Driver::open()?, device)?;
-        Ok(Shared { rank, ranks, device, exchange, compiler: Arc::new(WithNvrtc), shelf: Shelf::default() })
+        let (compiler, shelf) = (Arc::new(WithNvrtc), Shelf::default());
+        Ok(Shared { rank, ranks, device, exchange, compiler, shelf, across: None })
+    }
+
+    /// Says which machine each rank is on: those of others are reached by a network. What goes to them is copied through pinned
+    /// memory of the host, slice by slice, and sent by a thread of this process. Their links are those of the plans that are
+    /// run, and must be there before.
+    ///
+    /// # Errors
+    /// Not as many machines as ranks; the system has no thread left.
+    pub fn across(self, machines: Vec<u32>, network: Box<dyn Network>) -> Result<Shared, GroupError> {
+        let across = Some(Across::new((self.rank, self.ranks), machines, network)?);
+        Ok(Shared { across, ..self })
+    }
+
+    /// How long the slices are in which messages to other machines are copied and sent, in bytes; 512 KiB if it is not said.
+    pub fn slice_bytes(mut self, bytes: usize) -> Shared {
+        if let Some(across) = &mut self.across {
+            across.slice_bytes = bytes.max(1);
+        }
+        self
     }
 
     /// Has operators of one's own compiled by something else than NVRTC.
@@ -83,8 +112,20 @@ impl Shared {
     /// # Errors
     /// A rank does not answer.
     pub fn meet(&mut self) -> Result<(), GroupError> {
+        self.settle();
         let met = self.exchange.exchange(Told::Memory(Vec::new()).to_bytes());
         met.map(|_| ()).map_err(|what| GroupError::Exchange { rank: self.rank, what })
+    }
+
+    /// Gives a call back. All ranks do so for the same call, in the same order: what others have opened may only be freed once
+    /// they have closed it, which dropping a call does not wait for.
+    ///
+    /// # Errors
+    /// A rank does not answer.
+    pub fn close(&mut self, mut call: SharedCall) -> Result<(), GroupError> {
+        call.settle();
+        call.opened.clear();
+        self.meet()
     }
 
     /// Makes a call ready on these buffers of this rank. All ranks do so for the same call, in the same order.
@@ -93,7 +134,46 @@ impl Shared {
     /// As [`Group::prepare`](crate::Group::prepare); memory of another rank that cannot be opened here; a rank that does not
     /// answer. A rank that fails tells the others, and all fail.
     pub fn prepare(&mut self, call: &Call<'_>, buffers: &[BufferPointers]) -> Result<SharedCall, GroupError> {
-        let made = self.make(call, buffers);
+        let stream_plan = self.stream_plan(call);
+        self.ready(stream_plan, buffers)
+    }
+
+    /// The stream work of a call, of all ranks.
+    pub fn stream_plan(&self, call: &Call<'_>) -> Result<StreamPlan, GroupError> {
+        // Whoever opens another's memory reaches it.
+        let machines = self.across.as_ref().map_or(Vec::new(), |across| across.machines.clone());
+        let layout = Layout { machines, ..Layout::one_device(self.ranks) };
+        Ok(StreamPlan::new(call.outlines(self.ranks)?, &layout)?)
+    }
+
+    /// Makes a stream plan ready that was made by [`Shared::stream_plan`], or changed since in the same way on all ranks.
+    pub fn prepare_stream_plan(
+        &mut self,
+        stream_plan: StreamPlan,
+        buffers: &[BufferPointers],
+    ) -> Result<SharedCall, GroupError> {
+        self.ready(Ok(stream_plan), buffers)
+    }
+
+    /// What is under way to other machines ends first, for the network may be what ranks tell each other by.
+    fn settle(&self) {
+        if let Some(across) = &self.across {
+            across.porter.settle();
+        }
+    }
+
+    fn is_near(&self, rank: u32) -> bool {
+        let machine = |rank: u32| self.across.as_ref().map(|across| across.machines[rank as usize]);
+        machine(rank) == machine(self.rank)
+    }
+
+    fn ready(
+        &mut self,
+        stream_plan: Result<StreamPlan, GroupError>,
+        buffers: &[BufferPointers],
+    ) -> Result<SharedCall, GroupError> {
+        let made = stream_plan.and_then(|stream_plan| self.make(stream_plan, buffers));
+        self.settle();
         let told = match &made {
             Ok(parts) => Told::Memory(parts.shares.clone()),
             Err(error) => Told::Failed(error.to_string()),
@@ -131,11 +211,9 @@ impl Shared {
         Ok(call)
     }
 
-    fn make(&self, call: &Call<'_>, buffers: &[BufferPointers]) -> Result<Parts, GroupError> {
-        let outlines = call.outlines(self.ranks)?;
-        // Whoever opens another's memory reaches it.
-        let layout = Layout { streams_per_rank_max: STREAMS_PER_RANK_MAX, ..Layout::one_device(self.ranks) };
-        let mut stream_plan = StreamPlan::new(outlines, &layout)?.of_rank(self.rank);
+    fn make(&self, stream_plan: StreamPlan, buffers: &[BufferPointers]) -> Result<Parts, GroupError> {
+        let fingerprint = fingerprint(&stream_plan);
+        let mut stream_plan = stream_plan.of_rank(self.rank);
         stream_plan.ranks.iter_mut().for_each(|part| part.device = self.device.number());
         let at = self.rank as usize;
         check_buffers(&stream_plan, at, buffers)?;
@@ -145,8 +223,10 @@ impl Shared {
         let words = (u64::from(stream_plan.events) * 4).max(4);
         let mut words = DeviceBuffer::new(&self.device, words).map_err(on_rank)?;
         words.fill(0).map_err(on_rank)?;
+        let is_alone = (0..self.ranks).all(|rank| rank == self.rank || !self.is_near(rank));
         let share = |pointer: Pointer| match pointer {
             Pointer::NOWHERE => Ok(None),
+            _ if is_alone => Ok(None),
             pointer => Share::of(&self.device, pointer).map(Some),
         };
         let mine = [scratch.pointer(), words.pointer()];
@@ -154,17 +234,17 @@ impl Shared {
         let pointers: Vec<Pointer> = mine.into_iter().chain(theirs).collect();
         let shares =
             pointers.iter().map(|&pointer| share(pointer)).collect::<Result<_, _>>().map_err(on_rank)?;
-        Ok(Parts { stream_plan, scratch, words, pointers, shares })
+        Ok(Parts { stream_plan, scratch, words, pointers, shares, fingerprint })
     }
 
     fn open(&self, parts: Parts, shares: &[Vec<Option<Share>>]) -> Result<SharedCall, GroupError> {
-        let Parts { stream_plan, scratch, words, pointers, .. } = parts;
+        let Parts { stream_plan, scratch, words, pointers, fingerprint, .. } = parts;
         let at = self.rank as usize;
         let on_rank = |error| located(&stream_plan, 0, at, None, error);
         let total = first_base(&stream_plan, stream_plan.ranks.len());
-        let mut bases = vec![Pointer::NOWHERE; total + stream_plan.ranks.len()];
+        let mut bases = vec![Pointer::NOWHERE; bases(&stream_plan)];
         let mut opened: BTreeMap<(u32, [u8; 64]), Opened> = BTreeMap::new();
-        for (rank, shares) in shares.iter().enumerate() {
+        for (rank, shares) in shares.iter().enumerate().filter(|(rank, _)| self.is_near(*rank as u32)) {
             let first = first_base(&stream_plan, rank);
             // Scratch and words come first, then the buffers.
             let place = |number: usize| match number {
@@ -192,6 +272,16 @@ impl Shared {
         let commands = Commands::new(&stream_plan, &devices, &mut loader).map_err(|(work, error)| {
             located(&stream_plan, 0, at, stream_plan.place(&stream_plan.work[work]), error)
         })?;
+        let carriage = match &self.across {
+            None => None,
+            Some(across) => {
+                let place = (self.rank, &self.device);
+                let (carriage, words) =
+                    across.take(&stream_plan, place, &bases, fingerprint).map_err(on_rank)?;
+                *bases.last_mut().expect("invariant: the last base is theirs") = words;
+                Some(carriage)
+            }
+        };
         let make = || -> Result<_, GpuError> {
             let events =
                 (0..stream_plan.events).map(|_| Event::new(&self.device)).collect::<Result<_, _>>()?;
@@ -215,9 +305,10 @@ impl Shared {
             last: None,
             operation: 0,
             failed: None,
+            carriage,
             words,
             _scratch: scratch,
-            _opened: opened,
+            opened,
             stream_plan,
         })
     }
@@ -231,6 +322,7 @@ struct Parts {
     /// Scratch, words, then input and output of each buffer.
     pointers: Vec<Pointer>,
     shares: Vec<Option<Share>>,
+    fingerprint: [u8; FINGERPRINT_BYTES],
 }
 
 /// What a rank tells the others.
@@ -285,6 +377,7 @@ impl SharedCall {
         let done = self.put(stream);
         if let Err(error) = &done {
             self.failed.get_or_insert_with(|| error.clone());
+            self.give_up(Duration::ZERO);
         }
         done
     }
@@ -298,6 +391,9 @@ impl SharedCall {
         }
         // Words are compared in a circle, so a number that wraps is no end.
         let run = self.operation as u32;
+        if let Some(carriage) = &self.carriage {
+            carriage.run(run);
+        }
         let done = self.commands.enqueue(&self.bases, &self.handles, &self.events, run, &mut current);
         done.map_err(|(work, error)| {
             let place = self.stream_plan.place(&self.stream_plan.work[work]);
@@ -319,6 +415,11 @@ impl SharedCall {
         let at = self.rank as usize;
         while self.last.is_some() {
             let done = self.end.is_done();
+            if let Some(error) = self.carriage.as_ref().and_then(Carriage::failure) {
+                self.failed = Some(error.clone());
+                self.let_go();
+                return Err(error);
+            }
             if done.map_err(|error| located(&self.stream_plan, self.operation, at, None, error))? {
                 break;
             }
@@ -332,12 +433,20 @@ impl SharedCall {
                     limit,
                 };
                 self.failed = Some(late.clone());
+                self.give_up(limit);
                 self.let_go();
                 return Err(late);
             }
             std::thread::sleep(Duration::from_micros(50).min(limit));
         }
         Ok(())
+    }
+
+    /// What goes between machines ends, and streams that wait for it go on.
+    fn give_up(&self, limit: Duration) {
+        if let Some(carriage) = &self.carriage {
+            carriage.give_up(limit, self.operation as u32);
+        }
     }
 
     /// Every word comes to a value that no wait is beyond: what hangs on others that do not come goes on.
@@ -347,14 +456,25 @@ impl SharedCall {
     }
 }
 
-impl Drop for SharedCall {
-    fn drop(&mut self) {
+impl SharedCall {
+    /// Comes back when nothing runs any more.
+    fn settle(&mut self) {
         if self.last.is_some() {
-            if self.failed.is_some() {
+            let is_lost = || self.carriage.as_ref().is_some_and(|carriage| carriage.failure().is_some());
+            while self.failed.is_none() && !is_lost() && matches!(self.end.is_done(), Ok(false)) {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            if self.failed.is_some() || is_lost() {
                 self.let_go();
             }
             let _ = self.end.synchronize();
         }
+    }
+}
+
+impl Drop for SharedCall {
+    fn drop(&mut self) {
+        self.settle();
         self.own.clear();
     }
 }

@@ -7,17 +7,19 @@
 //!
 //! The work stands in one order in which it may be enqueued: an event is recorded before it is waited for. How to read
 //! it: `order` finds that order, `lower` says what each operation is, `clocks` which waits are needed, `pieces` joins
-//! what lies side by side.
+//! what lies side by side. What goes between machines is in `parcels`.
 
 mod arithmetic;
 mod clocks;
 mod fuse;
 mod lower;
 mod order;
+mod parcels;
 mod pieces;
 mod staging;
 
 pub use arithmetic::Arithmetic;
+pub use parcels::{Heading, Parcel};
 
 use coll_base::DType;
 use coll_exec::{Memory, Outline, Place};
@@ -32,6 +34,8 @@ pub struct Layout {
     pub reaches: Vec<(u32, u32)>,
     /// The most streams that a rank has; lanes beyond share them. At least 1.
     pub streams_per_rank_max: u32,
+    /// The machine of each rank; nothing if they all are on one.
+    pub machines: Vec<u32>,
 }
 
 impl Layout {
@@ -49,12 +53,24 @@ impl Layout {
             devices: (0..ranks).map(device).collect(),
             reaches: pairs.filter(|(a, b)| a != b).collect(),
             streams_per_rank_max: STREAMS_PER_RANK_MAX,
+            machines: Vec::new(),
         }
     }
 
     /// Whether kernels on one device may read memory of another.
     pub fn reaches(&self, from: u32, to: u32) -> bool {
         from == to || self.reaches.contains(&(from, to))
+    }
+
+    /// Whether kernels of one rank may read memory of another.
+    pub(crate) fn reads(&self, rank: u32, other: u32) -> bool {
+        let device = |rank: u32| self.devices[rank as usize];
+        self.is_near(rank, other) && self.reaches(device(rank), device(other))
+    }
+
+    /// Whether two ranks are on one machine.
+    pub fn is_near(&self, rank: u32, other: u32) -> bool {
+        self.machines.is_empty() || self.machines[rank as usize] == self.machines[other as usize]
     }
 }
 
@@ -72,6 +88,8 @@ pub struct StreamPlan {
     pub streams: Vec<StreamPart>,
     /// Events `0..events`; each is recorded at one place.
     pub events: u32,
+    /// Messages between machines, a side each.
+    pub parcels: Vec<Parcel>,
     /// The work, in an order in which it may be enqueued.
     pub work: Vec<Work>,
     /// What its kernels compute with.
@@ -109,6 +127,12 @@ pub struct Work {
     pub deed: Deed,
     /// Where it comes from.
     pub origin: Origin,
+}
+
+impl Work {
+    fn is_wait(&self) -> bool {
+        matches!(self.deed, Deed::Wait(_) | Deed::Collect(_))
+    }
 }
 
 /// Where work comes from.
@@ -149,6 +173,10 @@ pub enum Deed {
     },
     /// Waits until another process tells that an event has come.
     Await(u32),
+    /// Tells the rank's porter that a parcel's bytes may be read, or written.
+    Post(u32),
+    /// Waits until the porter has read, or written, a parcel's bytes.
+    Collect(u32),
 }
 
 /// A kernel with its arguments. Counts are elements.
@@ -244,58 +272,18 @@ impl StreamPlan {
         Ok(fuse::fuse(lower::lower(outlines, layout, &order)))
     }
 
-    /// How many waits there are.
+    /// How many waits there are, for events and for parcels.
     pub fn waits(&self) -> usize {
-        self.work.iter().filter(|work| matches!(work.deed, Deed::Wait(_))).count()
+        self.work.iter().filter(|work| work.is_wait()).count()
     }
 
     /// The same without one of its waits: what tests of tests run. Nothing if there are not so many.
     pub fn without_wait(&self, number: usize) -> Option<StreamPlan> {
-        let waits = self.work.iter().enumerate().filter(|(_, work)| matches!(work.deed, Deed::Wait(_)));
+        let waits = self.work.iter().enumerate().filter(|(_, work)| work.is_wait());
         let (at, _) = waits.clone().nth(number)?;
         let mut less = self.clone();
         less.work.remove(at);
         Some(less)
-    }
-
-    /// One rank's part, where each rank is a process: events that cross from one to another are told by words.
-    pub(crate) fn of_rank(mut self, rank: u32) -> StreamPlan {
-        let rank_of = |stream: u32| self.streams[stream as usize].rank;
-        let mut recorders = vec![rank; self.events as usize];
-        let mut waiters: Vec<Vec<u32>> = vec![Vec::new(); self.events as usize];
-        for work in &self.work {
-            match work.deed {
-                Deed::Record(event) => recorders[event as usize] = rank_of(work.stream),
-                Deed::Wait(event) => {
-                    let waiters = &mut waiters[event as usize];
-                    if !waiters.contains(&rank_of(work.stream)) {
-                        waiters.push(rank_of(work.stream));
-                    }
-                }
-                _ => {}
-            }
-        }
-        let mut own = Vec::new();
-        for work in self.work.iter().filter(|work| rank_of(work.stream) == rank) {
-            match work.deed {
-                Deed::Record(event) => {
-                    for &waiter in &waiters[event as usize] {
-                        let deed = if waiter == rank {
-                            Deed::Record(event)
-                        } else {
-                            Deed::Signal { event, rank: waiter }
-                        };
-                        own.push(Work { deed, ..*work });
-                    }
-                }
-                Deed::Wait(event) if recorders[event as usize] != rank => {
-                    own.push(Work { deed: Deed::Await(event), ..*work });
-                }
-                _ => own.push(work.clone()),
-            }
-        }
-        self.work = own;
-        self
     }
 
     /// Where work is in its rank's plan, if it is of an operation.
@@ -311,6 +299,9 @@ impl StreamPlan {
 fn check(outlines: &[Outline], layout: &Layout) -> Result<(), StreamPlanError> {
     let unlike = |what: String| Err(StreamPlanError::Unlike { what });
     let Some(first) = outlines.first() else { return unlike("there is no rank".to_string()) };
+    if !layout.machines.is_empty() && layout.machines.len() != outlines.len() {
+        return unlike(format!("{} ranks have machines, of {}", layout.machines.len(), outlines.len()));
+    }
     if outlines.len() != first.world as usize || layout.devices.len() != outlines.len() {
         let (ranks, devices, world) = (outlines.len(), layout.devices.len(), first.world);
         return unlike(format!("{ranks} ranks and devices of {devices} are given, and the plan has {world}"));

@@ -71,6 +71,13 @@ pub struct Session {
     _alone: MutexGuard<'static, ()>,
 }
 
+/// By which threads that the session does not know, such as those of the code that is tried, say what they do with memory of the
+/// host. It outlives the session, and is of no use then.
+#[derive(Clone, Copy)]
+pub struct Witness {
+    library: &'static Library,
+}
+
 /// Calls a symbol: `call!(session, "name", fn(argument: type, …) -> type)`.
 macro_rules! call {
     ($session:expr, $name:literal, ($($argument:expr => $kind:ty),*) -> $answer:ty) => {{
@@ -207,6 +214,11 @@ impl Session {
         told("memory of the host", code)
     }
 
+    /// For threads of the code that is tried.
+    pub fn witness(&self) -> Witness {
+        Witness { library: self.library }
+    }
+
     /// The host has seen the value that a stream wrote to a word, and so knows what came before it there.
     ///
     /// # Errors
@@ -235,5 +247,12 @@ impl Session {
             stream => u64, name.as_ptr() => *const std::ffi::c_char
         ) -> u32);
         told("a stream", code)
+    }
+}
+
+impl Witness {
+    /// The host reads these bytes now, or writes them. Memory that the driver does not know is nobody's business.
+    pub fn touches(&self, address: u64, bytes: u64, writes: bool) {
+        call!(self, "collcStandInWitness", (address => u64, bytes => u64, u32::from(writes) => u32) -> ());
     }
 }

@@ -140,7 +140,7 @@ impl Driver {
             return Err(self.wrong(Code::PEER_ACCESS_UNSUPPORTED, text));
         }
         if place.process == std::process::id() {
-            return self.open_own(place, device);
+            return self.open_own(place, device, context);
         }
         if let Some(&base) = self.exchange()?.opened.get(&(place, context)) {
             if let Some(allocation) = self.memory.find_mut(base) {
@@ -160,7 +160,8 @@ impl Driver {
         Ok(base)
     }
 
-    fn open_own(&mut self, place: Place, device: usize) -> Answer<u64> {
+    /// Whoever opens memory of another device gets access to it, as between processes.
+    fn open_own(&mut self, place: Place, device: usize, context: u64) -> Answer<u64> {
         let found = self.memory.all().find(|allocation| {
             allocation.device == device
                 && allocation.kind == Kind::Device
@@ -171,7 +172,11 @@ impl Driver {
             return Err(self.wrong(Code::INVALID_HANDLE, "the memory of the handle was freed"));
         };
         allocation.openings += 1;
-        Ok(allocation.base)
+        let (base, owner) = (allocation.base, allocation.context);
+        if let Some(opener) = self.contexts.get_mut(&context).filter(|_| owner != context) {
+            opener.peers.insert(owner);
+        }
+        Ok(base)
     }
 
     /// Memory of another process is let go of. True if nobody has it open any more and it is to be unmapped.

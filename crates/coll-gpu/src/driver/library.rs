@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 const NEEDED: Version = Version { major: 12, minor: 0 };
 
 /// Every function that is called, anywhere in this crate.
-const SYMBOLS: [&str; 51] = [
+const SYMBOLS: [&str; 53] = [
     "cuCtxEnablePeerAccess",
     "cuCtxGetCurrent",
     "cuCtxSetCurrent",
@@ -43,9 +43,11 @@ const SYMBOLS: [&str; 51] = [
     "cuIpcOpenMemHandle_v2",
     "cuLaunchKernel",
     "cuMemAlloc_v2",
+    "cuMemFreeHost",
     "cuMemFree_v2",
     "cuMemGetAddressRange_v2",
     "cuMemGetInfo_v2",
+    "cuMemHostAlloc",
     "cuMemcpyAsync",
     "cuMemcpyDtoH_v2",
     "cuMemcpyHtoD_v2",
@@ -152,6 +154,7 @@ mod tests {
             include_str!("kernel.rs"),
             include_str!("library.rs"),
             include_str!("memory.rs"),
+            include_str!("pinned.rs"),
             include_str!("stream.rs"),
         ];
         let mut names: Vec<String> = sources

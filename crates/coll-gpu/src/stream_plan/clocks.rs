@@ -3,11 +3,13 @@
 
 use super::{Deed, Origin, StreamPart, Work};
 
-/// A moment of a stream: after so many pieces of work.
+/// What work may have to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
-    /// Index into the points.
-    point: usize,
+pub(super) enum Moment {
+    /// A moment of a stream, after so many pieces of work: index into the points.
+    Point(usize),
+    /// The porter is done with a parcel.
+    Carried(u32),
 }
 
 struct Point {
@@ -32,6 +34,8 @@ pub(super) struct Clocks {
     work: Vec<Work>,
     /// For each event, its point.
     events: Vec<usize>,
+    /// For each parcel, the point at which it is posted, and the streams that have collected it.
+    parcels: Vec<(usize, Vec<u32>)>,
 }
 
 impl Clocks {
@@ -45,6 +49,7 @@ impl Clocks {
             last: vec![None; count],
             work: Vec::new(),
             events: Vec::new(),
+            parcels: Vec::new(),
             streams,
         }
     }
@@ -57,43 +62,88 @@ impl Clocks {
 
     /// This moment of a stream.
     pub(super) fn now(&mut self, stream: u32, origin: Origin) -> Moment {
+        Moment::Point(self.point(stream, origin))
+    }
+
+    fn point(&mut self, stream: u32, origin: Origin) -> usize {
         let position = self.positions[stream as usize];
         if let Some(point) = self.last[stream as usize].filter(|&at| self.points[at].position == position) {
-            return Moment { point };
+            return point;
         }
         let clock = self.clocks[stream as usize].clone();
         self.points.push(Point { stream, position, clock, after: self.work.len(), origin, event: None });
         let point = self.points.len() - 1;
         self.last[stream as usize] = Some(point);
-        Moment { point }
+        point
+    }
+
+    /// Posts the next parcel on a stream; the moment when it has been carried.
+    pub(super) fn post(&mut self, stream: u32, origin: Origin) -> Moment {
+        let number = self.parcels.len() as u32;
+        self.push(stream, Deed::Post(number), origin);
+        let point = self.point(stream, origin);
+        self.parcels.push((point, Vec::new()));
+        Moment::Carried(number)
     }
 
     /// Has a stream go on only after all these moments, the latest of which are waited for first: they may have others
     /// in them.
     pub(super) fn after(&mut self, stream: u32, moments: &[Moment], origin: Origin) {
-        let mut points: Vec<usize> = moments.iter().map(|moment| moment.point).collect();
-        points.sort_unstable_by_key(|&point| std::cmp::Reverse(point));
-        points.dedup();
-        for point in points {
-            let Point { stream: other, position, .. } = self.points[point];
-            if other == stream || self.clocks[stream as usize][other as usize] >= position {
-                continue;
+        let mut waits: Vec<(usize, Option<u32>)> = moments
+            .iter()
+            .map(|moment| match *moment {
+                Moment::Point(point) => (point, None),
+                Moment::Carried(parcel) => (self.parcels[parcel as usize].0, Some(parcel)),
+            })
+            .collect();
+        waits.sort_unstable_by_key(|&wait| std::cmp::Reverse(wait));
+        waits.dedup();
+        for (point, parcel) in waits {
+            match parcel {
+                None => self.wait(stream, point, origin),
+                Some(parcel) => self.collect(stream, parcel, origin),
             }
-            let event = match self.points[point].event {
-                Some(event) => event,
-                None => {
-                    self.events.push(point);
-                    let event = self.events.len() as u32 - 1;
-                    self.points[point].event = Some(event);
-                    event
-                }
-            };
-            self.push(stream, Deed::Wait(event), origin);
-            let clock = &mut self.clocks[stream as usize];
-            for (mine, theirs) in clock.iter_mut().zip(&self.points[point].clock) {
-                *mine = (*mine).max(*theirs);
+        }
+    }
+
+    fn wait(&mut self, stream: u32, point: usize, origin: Origin) {
+        let Point { stream: other, position, .. } = self.points[point];
+        if other == stream || self.clocks[stream as usize][other as usize] >= position {
+            return;
+        }
+        let event = match self.points[point].event {
+            Some(event) => event,
+            None => {
+                self.events.push(point);
+                let event = self.events.len() as u32 - 1;
+                self.points[point].event = Some(event);
+                event
             }
-            clock[other as usize] = clock[other as usize].max(position);
+        };
+        self.push(stream, Deed::Wait(event), origin);
+        self.learn(stream, point);
+    }
+
+    /// Whoever has waited for a parcel knows what the stream knew that posted it.
+    fn collect(&mut self, stream: u32, parcel: u32, origin: Origin) {
+        let (point, collectors) = &mut self.parcels[parcel as usize];
+        if collectors.contains(&stream) {
+            return;
+        }
+        collectors.push(stream);
+        let point = *point;
+        self.push(stream, Deed::Collect(parcel), origin);
+        self.learn(stream, point);
+    }
+
+    fn learn(&mut self, stream: u32, point: usize) {
+        let Point { stream: other, position, clock: theirs, .. } = &self.points[point];
+        let clock = &mut self.clocks[stream as usize];
+        for (mine, theirs) in clock.iter_mut().zip(theirs) {
+            *mine = (*mine).max(*theirs);
+        }
+        if *other != stream {
+            clock[*other as usize] = clock[*other as usize].max(*position);
         }
     }
 

@@ -20,7 +20,7 @@ pub(super) fn fuse(mut stream_plan: StreamPlan) -> StreamPlan {
     for mut work in stream_plan.work {
         let stream = work.stream as usize;
         match &mut work.deed {
-            Deed::Wait(_) | Deed::Await(_) => {}
+            Deed::Wait(_) | Deed::Await(_) | Deed::Collect(_) => {}
             Deed::Launch(Launch::Combine { target, sources, count }) => {
                 let before = open[stream].and_then(|at| all[at].as_ref());
                 let joined = before.and_then(|before| joined(&before.deed, *target, sources, *count));
@@ -30,8 +30,8 @@ pub(super) fn fuse(mut stream_plan: StreamPlan) -> StreamPlan {
                 }
                 open[stream] = Some(all.len());
             }
-            Deed::Copy { .. } | Deed::Launch(_) | Deed::Record(_) | Deed::Signal { .. } => {
-                open[stream] = None
+            Deed::Copy { .. } | Deed::Launch(_) | Deed::Record(_) | Deed::Signal { .. } | Deed::Post(_) => {
+                open[stream] = None;
             }
         }
         all.push(Some(work));

@@ -4,7 +4,7 @@ use super::arithmetic::Arithmetic;
 use super::clocks::{Clocks, Moment};
 use super::order::{At, Order};
 use super::pieces::{List, pieces, whole};
-use super::{Deed, Launch, Layout, Origin, RankPart, Spot, StreamPart, StreamPlan};
+use super::{Deed, Heading, Launch, Layout, Origin, Parcel, RankPart, Spot, StreamPart, StreamPlan};
 use crate::stream_plan::staging::Staging;
 use coll_exec::{Act, Extent, Fold, Memory, Operation, Outline};
 use coll_kernel::Cast;
@@ -25,6 +25,7 @@ pub(super) fn lower(outlines: Vec<Outline>, layout: &Layout, order: &Order) -> S
     let moments = || outlines.iter().map(|outline| vec![None; outline.ops.len()]).collect::<Vec<_>>();
     let mut lowering = Lowering {
         ready: moments(),
+        read: moments(),
         done: moments(),
         outlines: &outlines,
         layout,
@@ -33,12 +34,14 @@ pub(super) fn lower(outlines: Vec<Outline>, layout: &Layout, order: &Order) -> S
         firsts: &firsts,
         arithmetic: arithmetic.as_ref(),
         clocks,
+        parcels: Vec::new(),
     };
     let begins: Vec<Moment> = outlines.iter().map(|outline| lowering.prepare(outline)).collect();
     for &at in &order.ops {
         lowering.operation(at, begins[at.0 as usize]);
     }
     outlines.iter().for_each(|outline| lowering.finish(outline));
+    let parcels = std::mem::take(&mut lowering.parcels);
     let (streams, events, work) = lowering.clocks.finish();
     let name = outlines[0].name.clone();
     let parts = outlines.into_iter().zip(staging).zip(firsts);
@@ -49,7 +52,7 @@ pub(super) fn lower(outlines: Vec<Outline>, layout: &Layout, order: &Order) -> S
         outline,
     });
     let ranks = ranks.collect();
-    StreamPlan { name, ranks, streams, events, work, arithmetic }
+    StreamPlan { name, ranks, streams, events, parcels, work, arithmetic }
 }
 
 struct Lowering<'a> {
@@ -61,9 +64,12 @@ struct Lowering<'a> {
     firsts: &'a [u32],
     arithmetic: Option<&'a Arithmetic>,
     clocks: Clocks,
+    parcels: Vec<Parcel>,
     /// When a send's source may be read.
     ready: Vec<Vec<Option<Moment>>>,
-    /// When an operation is done. Of a send that is when its receiver has read it, or a slot has taken it.
+    /// When a send's source, or the slot that took it, has been read by the receiver, or by the porter.
+    read: Vec<Vec<Option<Moment>>>,
+    /// When an operation is done. Of a send that is when it has been read, or a slot has taken it.
     done: Vec<Vec<Option<Moment>>>,
 }
 
@@ -100,8 +106,7 @@ impl Lowering<'_> {
         let mut ends: Vec<Moment> = lasts.collect();
         if outline.slots > 0 {
             // What slots have taken must be read before the next run fills them again.
-            let met = (0..outline.ops.len() as OpId).filter_map(|op| self.order.meets((rank, op)));
-            ends.extend(met.filter_map(|(rank, op)| self.done[rank as usize][op as usize]));
+            ends.extend(self.read[rank as usize].iter().flatten());
         }
         self.clocks.after(stream, &ends, Origin::Finish);
         for block in outline.finishes.iter().filter(|block| block.user.bytes > 0) {
@@ -125,12 +130,15 @@ impl Lowering<'_> {
         let outline = &self.outlines[rank as usize];
         let operation = &outline.ops[op as usize];
         let (stream, origin) = (self.stream(at), Origin::Op(op));
-        let done = |(rank, op): At| self.done[rank as usize][op as usize];
-        let mut before = vec![begin];
-        before.extend(self.order.own(self.outlines, at).filter_map(|op| done((rank, op))));
-        before.extend(self.order.frees(at).and_then(done));
         let met = self.order.meets(at);
-        if let (Act::Receive { .. }, Some((sender, send))) = (operation.act, met) {
+        let mut before = vec![begin];
+        let own = self.order.own(self.outlines, at);
+        before.extend(own.filter_map(|op| self.done[rank as usize][op as usize]));
+        let freed = self.order.frees(at).and_then(|receive| self.order.meets(receive));
+        before.extend(freed.and_then(|(rank, send)| self.read[rank as usize][send as usize]));
+        if let (Act::Receive { .. }, Some((sender, send))) = (operation.act, met)
+            && self.layout.is_near(rank, sender)
+        {
             before.extend(self.ready[sender as usize][send as usize]);
         }
         self.clocks.after(stream, &before, origin);
@@ -143,21 +151,57 @@ impl Lowering<'_> {
             Act::Reduce(fold) => self.combine(at, operation, (rank, &operation.source), fold),
         }
         let now = self.clocks.now(stream, origin);
-        match operation.act {
-            Act::Send { .. } => {
+        match (operation.act, met) {
+            (Act::Send { .. }, Some((receiver, _))) => {
                 self.ready[rank as usize][op as usize] = Some(now);
                 if outline.slots > 0 {
                     self.done[rank as usize][op as usize] = Some(now);
                 }
-            }
-            Act::Receive { .. } => {
-                self.done[rank as usize][op as usize] = Some(now);
-                if let Some((sender, send)) = met.filter(|_| outline.slots == 0) {
-                    self.done[sender as usize][send as usize] = Some(now);
+                if !self.layout.is_near(rank, receiver) {
+                    let carried = self.post(at, Heading::Out, self.message(at));
+                    self.is_read(at, carried);
                 }
             }
-            Act::Copy | Act::Reduce(_) => self.done[rank as usize][op as usize] = Some(now),
+            (Act::Receive { .. }, Some((sender, send))) => {
+                self.done[rank as usize][op as usize] = Some(now);
+                if self.layout.is_near(rank, sender) {
+                    self.is_read((sender, send), now);
+                }
+            }
+            _ => self.done[rank as usize][op as usize] = Some(now),
         }
+    }
+
+    fn is_read(&mut self, (rank, send): At, moment: Moment) {
+        self.read[rank as usize][send as usize] = Some(moment);
+        if self.outlines[rank as usize].slots == 0 {
+            self.done[rank as usize][send as usize] = Some(moment);
+        }
+    }
+
+    /// Where a send's message is read from.
+    fn message(&self, (rank, op): At) -> Vec<Extent> {
+        let outline = &self.outlines[rank as usize];
+        let operation = &outline.ops[op as usize];
+        let bytes = outline.cast.map_or(operation.bytes, |cast| message_bytes(cast, operation.bytes));
+        match self.staging[rank as usize].outgoing(op) {
+            Some(offset) => whole(Memory::Scratch, offset, bytes),
+            None => operation.source.clone(),
+        }
+    }
+
+    /// Has the porter carry a message whose bytes lie here.
+    fn post(&mut self, at: At, heading: Heading, parts: Vec<Extent>) -> Moment {
+        let (rank, op) = at;
+        let operation = &self.outlines[rank as usize].ops[op as usize];
+        let (Act::Send { link, message } | Act::Receive { link, message, .. }) = operation.act else {
+            unreachable!("invariant: sends and receives are carried")
+        };
+        let parts: Vec<(Spot, u64)> = parts.iter().map(|part| (spot(rank, *part), part.bytes)).collect();
+        let bytes = parts.iter().map(|(_, bytes)| bytes).sum();
+        let step = operation.step;
+        self.parcels.push(Parcel { rank, op, step, heading, link, message, parts, bytes });
+        self.clocks.post(self.stream(at), Origin::Op(op))
     }
 
     /// Puts a message where it is read from, if that is not where its parts lie.
@@ -180,19 +224,24 @@ impl Lowering<'_> {
         }
     }
 
-    /// Takes a message from where it lies.
+    /// Takes a message from where it lies, or from where the porter puts it.
     fn receive(&mut self, at: At, send: At, operation: &Operation, fold: Option<Fold>) {
         let (rank, cast) = (at.0, self.outlines[at.0 as usize].cast);
         let staging = &self.staging[rank as usize];
         let message = cast.map_or(operation.bytes, |cast| message_bytes(cast, operation.bytes));
-        let staged = self.staging[send.0 as usize].outgoing(send.1);
-        let mut incoming = match staged {
-            Some(offset) => (send.0, whole(Memory::Scratch, offset, message)),
-            None => (send.0, self.outlines[send.0 as usize].ops[send.1 as usize].source.clone()),
-        };
-        let (here, there) = (self.layout.devices[rank as usize], self.layout.devices[send.0 as usize]);
-        if (fold.is_some() || cast.is_some()) && !self.layout.reaches(here, there) {
-            let near = (rank, whole(Memory::Scratch, staging.incoming(at.1), message));
+        let computes = fold.is_some() || cast.is_some();
+        let near = || (rank, whole(Memory::Scratch, staging.incoming(at.1), message));
+        let mut incoming = (send.0, self.message(send));
+        if !self.layout.is_near(rank, send.0) {
+            let (_, parts) = if computes { near() } else { (rank, operation.target.clone()) };
+            let carried = self.post(at, Heading::In, parts.clone());
+            self.clocks.after(self.stream(at), &[carried], Origin::Op(at.1));
+            if !computes {
+                return;
+            }
+            incoming = (rank, parts);
+        } else if computes && !self.layout.reads(rank, send.0) {
+            let near = near();
             self.copy(at, (near.0, &near.1), (incoming.0, &incoming.1));
             incoming = near;
         }

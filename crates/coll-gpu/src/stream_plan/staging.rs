@@ -1,7 +1,7 @@
 //! Device memory beside what the executor of every transport needs: where messages lie that are not read in place.
 //!
 //! A message is staged by its sender where it travels as another type, or where the plan counts on message slots; by its
-//! receiver where kernels on its device cannot read the sender's memory. A stream's receives follow each other, so they
+//! receiver where kernels on its device cannot read the sender's memory, another machine's least of all. A stream's receives follow each other, so they
 //! share one place; a lane's sends each wait for the one before to be read, so they share one as well.
 
 use super::Layout;
@@ -99,7 +99,6 @@ impl Staging {
 
     fn receives(&mut self, outline: &Outline, outlines: &[Outline], layout: &Layout, order: &Order) {
         let mut most = vec![[0u64; 2]; self.streams as usize];
-        let device = |rank: u32| layout.devices[rank as usize];
         for (op, operation) in (0..).zip(&outline.ops) {
             let (Act::Receive { fold, .. }, Some((sender, _))) =
                 (operation.act, order.meets((outline.rank, op)))
@@ -109,7 +108,7 @@ impl Staging {
             let [incoming, widened] = &mut most[self.stream(op) as usize];
             let computes = fold.is_some() || outline.cast.is_some();
             let sender = outlines[sender as usize].rank;
-            if computes && !layout.reaches(device(outline.rank), device(sender)) {
+            if computes && !layout.reads(outline.rank, sender) {
                 *incoming = message(outline, op).max(*incoming);
             }
             if fold.is_some() && outline.cast.is_some() {

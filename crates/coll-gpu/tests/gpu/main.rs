@@ -5,6 +5,8 @@ mod by_name;
 mod capture;
 mod devices;
 mod door;
+mod lost;
+mod machines;
 mod mutation;
 mod operators;
 mod processes;

@@ -7,13 +7,18 @@ use coll::Options;
 use coll_base::{DType, RedOp};
 use coll_gpu::stream_plan::{Deed, Launch, Layout, StreamPlan};
 
-/// One device, two, one for each rank, with and without access to each other's memory.
+/// One device, two, one for each rank, with and without access to each other's memory; on two machines, and on as many as
+/// ranks.
 fn layouts(ranks: u32) -> Vec<Layout> {
     let mut layouts = vec![Layout::one_device(ranks), Layout::over(ranks, 2), Layout::over(ranks, ranks)];
     let apart: Vec<Layout> =
         layouts[1..].iter().map(|layout| Layout { reaches: Vec::new(), ..layout.clone() }).collect();
     layouts.extend(apart);
     layouts.push(Layout { streams_per_rank_max: 1, ..Layout::one_device(ranks) });
+    let two = (0..ranks).map(|rank| rank % 2).collect();
+    layouts.push(Layout { machines: two, ..Layout::over(ranks, ranks) });
+    let machines = (0..ranks).collect();
+    layouts.push(Layout { machines, streams_per_rank_max: 2, ..Layout::over(ranks, ranks) });
     layouts
 }
 
@@ -69,7 +74,8 @@ fn every_operator_on_every_type() {
             RedOp::ALL.into_iter().flat_map(|op| DType::ALL.map(|dtype| Case::of(op, dtype))).flatten()
         {
             let case = Case { seed, in_place: seed.is_multiple_of(2), ..case };
-            for layout in &layouts(4)[..4] {
+            let layouts = layouts(4);
+            for layout in [0, 1, 2, 3, 7].map(|at| &layouts[at]) {
                 check(&Call::new(&plan, &case), layout, seed..seed + 1);
             }
         }
@@ -145,7 +151,7 @@ fn combinations_that_follow_each_other_are_one_kernel() {
 }
 
 /// Two ranks that each send two messages before they receive any.
-const EAGER: &str = r#"plan 2
+pub(crate) const EAGER: &str = r#"plan 2
 name "swap.eager"
 slots SLOTS
 line 0 "swap.coll" 3

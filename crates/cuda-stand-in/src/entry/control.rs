@@ -108,6 +108,17 @@ extern "C" fn collcStandInHostTouches(at: u64, bytes: u64, writes: u32) -> Code 
     code(with(Err(Code::UNKNOWN), |driver| driver.host_touches(at, bytes, writes != 0)))
 }
 
+/// The host says that it reads or writes memory now, whoever's it is: what the driver does not know is passed over.
+#[unsafe(no_mangle)]
+extern "C" fn collcStandInWitness(at: u64, bytes: u64, writes: u32) {
+    with((), |driver| {
+        if matches!(driver.memory.within(at, bytes), Ok(Some(_))) {
+            // It is there, so nothing is wrong with that.
+            let _ = driver.host_touches(at, bytes, writes != 0);
+        }
+    });
+}
+
 /// The host says that it has seen what a stream wrote to a word.
 #[unsafe(no_mangle)]
 extern "C" fn collcStandInHostSaw(at: u64) -> Code {

@@ -3,7 +3,7 @@
 
 use super::{Call, Random};
 use coll_exec::Memory;
-use coll_gpu::stream_plan::{Deed, Launch, Spot, StreamPlan, Work};
+use coll_gpu::stream_plan::{Deed, Heading, Launch, Parcel, Spot, StreamPlan, Work};
 use coll_kernel::Cast;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,6 +13,16 @@ const NO_VALUE: u8 = 0x5A;
 pub struct Machine<'s> {
     stream_plan: &'s StreamPlan,
     memory: BTreeMap<(u32, Memory), Vec<u8>>,
+    /// Messages between machines on their way: by sender, receiver, channel and number.
+    network: BTreeMap<(u32, u32, u32, u32), Vec<u8>>,
+}
+
+/// How far a parcel is.
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Unknown,
+    Posted,
+    Carried,
 }
 
 impl<'s> Machine<'s> {
@@ -25,7 +35,7 @@ impl<'s> Machine<'s> {
                 memory.insert((rank, Memory::Output(buffer)), output.clone());
             }
         }
-        Machine { stream_plan, memory }
+        Machine { stream_plan, memory, network: BTreeMap::new() }
     }
 
     /// Runs all work, and gives for each rank and buffer its output.
@@ -34,20 +44,33 @@ impl<'s> Machine<'s> {
         let mut queues: Vec<VecDeque<&Work>> = vec![VecDeque::new(); self.stream_plan.streams.len()];
         self.stream_plan.work.iter().for_each(|work| queues[work.stream as usize].push_back(work));
         let mut recorded = vec![false; self.stream_plan.events as usize];
+        let mut parcels = vec![Stage::Unknown; self.stream_plan.parcels.len()];
         loop {
             let can = |queue: &VecDeque<&Work>| match queue.front().map(|work| &work.deed) {
                 None => false,
                 Some(Deed::Wait(event)) => recorded[*event as usize],
+                Some(Deed::Collect(parcel)) => parcels[*parcel as usize] == Stage::Carried,
                 Some(_) => true,
             };
-            let able: Vec<usize> = (0..queues.len()).filter(|&stream| can(&queues[stream])).collect();
+            let streams = (0..queues.len()).filter(|&stream| can(&queues[stream]));
+            let all = self.stream_plan.parcels.iter().enumerate();
+            let carried =
+                all.filter(|(at, parcel)| parcels[*at] == Stage::Posted && self.can_be_carried(parcel));
+            let able: Vec<usize> = streams.chain(carried.map(|(at, _)| queues.len() + at)).collect();
             if able.is_empty() {
                 break;
             }
-            let work = queues[able[random.below(able.len())]].pop_front().expect("it can go on");
+            let drawn = able[random.below(able.len())];
+            if let Some(parcel) = drawn.checked_sub(queues.len()) {
+                self.carry(&self.stream_plan.parcels[parcel]);
+                parcels[parcel] = Stage::Carried;
+                continue;
+            }
+            let work = queues[drawn].pop_front().expect("it can go on");
             match &work.deed {
-                Deed::Wait(_) => {}
+                Deed::Wait(_) | Deed::Collect(_) => {}
                 Deed::Record(event) => recorded[*event as usize] = true,
+                Deed::Post(parcel) => parcels[*parcel as usize] = Stage::Posted,
                 Deed::Copy { target, source, bytes } => {
                     let moved = self.read(*source, *bytes);
                     self.write(*target, &moved);
@@ -64,6 +87,30 @@ impl<'s> Machine<'s> {
         ranks
             .map(|(rank, part)| (0..part.outline.buffers.len() as u32).map(|at| output(rank, at)).collect())
             .collect()
+    }
+
+    fn can_be_carried(&self, parcel: &Parcel) -> bool {
+        parcel.heading == Heading::Out || self.network.contains_key(&way(parcel))
+    }
+
+    fn carry(&mut self, parcel: &Parcel) {
+        match parcel.heading {
+            Heading::Out => {
+                let parts = parcel.parts.iter().flat_map(|&(spot, bytes)| self.read(spot, bytes));
+                let bytes = parts.collect();
+                assert!(self.network.insert(way(parcel), bytes).is_none(), "{parcel:?} goes twice");
+            }
+            Heading::In => {
+                let bytes = self.network.remove(&way(parcel)).expect("it can be carried");
+                assert_eq!(bytes.len() as u64, parcel.bytes, "{parcel:?}");
+                let mut rest = &bytes[..];
+                for &(spot, bytes) in &parcel.parts {
+                    let (part, others) = rest.split_at(bytes as usize);
+                    self.write(spot, part);
+                    rest = others;
+                }
+            }
+        }
     }
 
     fn launch(&mut self, launch: &Launch) {
@@ -115,4 +162,11 @@ impl<'s> Machine<'s> {
         let memory = self.memory.get_mut(&(spot.rank, spot.memory)).expect("there is such memory");
         memory[at..at + bytes.len()].copy_from_slice(bytes);
     }
+}
+
+/// What both sides of a message have in common.
+fn way(parcel: &Parcel) -> (u32, u32, u32, u32) {
+    let (here, there) = (parcel.rank, parcel.link.peer);
+    let (from, to) = if parcel.heading == Heading::Out { (here, there) } else { (there, here) };
+    (from, to, parcel.link.channel, parcel.message)
 }

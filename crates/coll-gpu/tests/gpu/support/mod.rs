@@ -3,7 +3,9 @@
 
 pub mod devices;
 pub mod machine;
+pub mod network;
 pub mod order;
+pub mod world;
 
 use coll::trial::{Inputs, Operator, RunMemory, placements};
 use coll::{Instance, Options, Outcome, Source};
