@@ -101,6 +101,14 @@ impl Driver {
         }
     }
 
+    /// The end of a capture whose streams go.
+    pub(crate) fn abandon(&mut self, capture: u64) {
+        let Some(Capture { ends, .. }) = self.captures.remove(&capture) else { return };
+        for stream in ends.keys() {
+            self.streams.entry(*stream).and_modify(|stream| stream.capture = None);
+        }
+    }
+
     /// Whether a capture was broken.
     pub(crate) fn is_broken(&self, capture: u64) -> bool {
         self.captures.get(&capture).is_none_or(|capture| capture.broken)

@@ -69,6 +69,20 @@ impl Driver {
     /// The end of a context, with all that is its. Its work has been done.
     pub(crate) fn destroy_context(&mut self, handle: u64) {
         self.contexts.remove(&handle);
+        // Graphs that have work of it cannot run any more, nor captures go on.
+        let here = |nodes: &[crate::graph::Node]| nodes.iter().any(|node| node.context == handle);
+        let launchables: Vec<u64> = self
+            .launchables
+            .iter()
+            .filter(|(_, graph)| here(graph.nodes()))
+            .map(|(&graph, _)| graph)
+            .collect();
+        launchables.into_iter().for_each(|graph| {
+            let _ = self.destroy_launchable(graph);
+        });
+        let caught: Vec<u64> =
+            self.streams.values().filter(|s| s.context == handle).filter_map(|s| s.capture).collect();
+        caught.into_iter().for_each(|capture| self.abandon(capture));
         self.streams.retain(|_, stream| stream.context != handle);
         self.events.retain(|_, event| event.context != handle);
         let modules: Vec<u64> =
@@ -118,7 +132,10 @@ impl Driver {
         let mine = self.current_context()?;
         let theirs = self.context(peer)?.device;
         let device = self.context(mine)?.device;
-        if mine == peer || !self.config.reaches(device, theirs) {
+        if mine == peer {
+            return Err(self.wrong(Code::INVALID_CONTEXT, "a context has its own memory anyway"));
+        }
+        if !self.config.reaches(device, theirs) {
             let text = format!("device {device} cannot reach the memory of device {theirs}");
             return Err(self.wrong(Code::PEER_ACCESS_UNSUPPORTED, text));
         }

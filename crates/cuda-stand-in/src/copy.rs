@@ -64,11 +64,11 @@ impl Driver {
         let (target, source) = (self.classify(to, to_side)?, self.classify(from, from_side)?);
         let captured = self.streams[&stream].capture.is_some();
         let staged = source == Found::Pageable && target != Found::Pageable && !captured;
-        let work = match staged {
-            true => Work::Upload { to, bytes: space::read(from, bytes).into() },
-            false => Work::Copy { to, from, bytes },
-        };
+        let mut work = Work::Copy { to, from, bytes };
         self.check(stream, &work)?;
+        if staged {
+            work = Work::Upload { to, bytes: space::read(from, bytes).into() };
+        }
         self.enqueue(stream, work)?;
         match target == Found::Pageable && !captured {
             true => Ok(self.wait_for_streams(&[stream])),
@@ -76,7 +76,8 @@ impl Driver {
         }
     }
 
-    /// A copy on stream 0 that blocks if memory of the host is on either side.
+    /// A copy on stream 0 that blocks if memory of the host is on either side. Out of memory that the driver was not told of it
+    /// blocks until that has been read, which is after all that came before, and may still be under way then.
     pub(crate) fn copy_now(
         &mut self,
         (to, to_side): (u64, Side),
@@ -85,10 +86,17 @@ impl Driver {
     ) -> Answer<Wait> {
         self.no_capture_minds()?;
         let stream = self.stream(0)?;
-        let on_devices =
-            self.classify(to, to_side)? == Found::Device && self.classify(from, from_side)? == Found::Device;
+        let (target, source) = (self.classify(to, to_side)?, self.classify(from, from_side)?);
+        if (target, source) == (Found::Device, Found::Pageable) && bytes > 0 {
+            self.check(stream, &Work::Copy { to, from, bytes })?;
+            self.may_enqueue(stream)?;
+            self.order_with_default(stream);
+            let before = self.wait_for_streams(&[stream]);
+            self.copy(stream, (to, to_side), (from, from_side), bytes)?;
+            return Ok(before);
+        }
         self.copy(stream, (to, to_side), (from, from_side), bytes)?;
-        match on_devices || bytes == 0 {
+        match (target, source) == (Found::Device, Found::Device) || bytes == 0 {
             true => Ok(Wait::default()),
             false => Ok(self.wait_for_streams(&[stream])),
         }

@@ -300,8 +300,8 @@ impl Driver {
                 self.wrong(Code::INVALID_VALUE, format!("{at:#x} is no memory that the driver knows"))
             );
         };
-        let release = allocation.releases.get(&(at - allocation.base));
-        if let Some(clock) = release.map(|release| release.clock.clone()) {
+        let releases = allocation.releases.get(&(at - allocation.base));
+        if let Some(clock) = releases.and_then(|releases| releases.last().cloned()) {
             self.host_learns(&clock);
         }
         Ok(())
@@ -332,6 +332,11 @@ impl Driver {
         }
         let Some(allocation) = self.memory.find_mut(at) else { return };
         let from = at - allocation.base;
+        if writes {
+            // What was written as words is there no more.
+            let gone = from.saturating_sub(7)..from + bytes;
+            allocation.releases.retain(|place, _| !gone.contains(place));
+        }
         let access = Access { from, to: from + bytes, writes, epoch, what: what.clone() };
         let rivals = allocation.history.note(access.clone(), clock);
         if rivals.is_empty() {

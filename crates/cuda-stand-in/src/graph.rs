@@ -37,6 +37,13 @@ pub(crate) struct Launchable {
     last: Option<Arc<Record>>,
 }
 
+impl Launchable {
+    /// What it does.
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+}
+
 impl Driver {
     /// Makes a graph one that can be launched.
     pub(crate) fn instantiate(&mut self, graph: u64, flags: u64) -> Answer<u64> {

@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub(crate) struct Kernel {
     pub(crate) name: String,
     shape: Shape,
+    /// What [`aligned`] says.
+    aligned: (u64, u64),
     body: Body,
 }
 
@@ -36,7 +38,8 @@ enum Shape {
 #[derive(Debug)]
 enum Body {
     Combine(Reducer),
-    Prepare(RedOp, DType),
+    /// The factor comes with the arguments.
+    Prepare(Reducer),
     Finish(Reducer),
     Cast(Cast, bool),
     Copy,
@@ -55,8 +58,9 @@ impl Kernel {
             }
             None => builtin(name.strip_prefix("collc_")?)?,
         };
+        let aligned = aligned(shape, &body);
         let body = image.map_or(body, |image| Body::Image(image.clone()));
-        Some(Kernel { name: name.into(), shape, body })
+        Some(Kernel { name: name.into(), shape, aligned, body })
     }
 
     /// The number of its arguments, of eight bytes each.
@@ -103,24 +107,14 @@ impl Kernel {
 
     /// The first pointer that is no multiple of what its elements must lie at.
     pub(crate) fn misaligned(&self, arguments: &[u64]) -> Option<u64> {
-        let own = |width: u64| width.clamp(1, 8);
+        let (working, element) = self.aligned;
         let pointers: Vec<(u64, u64)> = match self.shape {
-            Shape::Combine { sources, width } => {
-                let width = match &self.body {
-                    Body::Combine(reducer) => alignment(reducer),
-                    _ => own(width),
-                };
-                arguments[..=sources].iter().map(|&pointer| (pointer, width)).collect()
+            Shape::Combine { sources, .. } => {
+                arguments[..=sources].iter().map(|&pointer| (pointer, working)).collect()
             }
-            Shape::Prepare { working: to, input: from, .. }
-            | Shape::Finish { output: to, working: from, .. }
-            | Shape::Cast { to, from } => {
-                let (to, from) = match self.body {
-                    Body::Prepare(_, dtype) => (own(to), dtype.part().size_bytes()),
-                    Body::Finish(ref reducer) => (reducer.dtype().part().size_bytes(), own(from)),
-                    _ => (own(to), own(from)),
-                };
-                vec![(arguments[0], to), (arguments[1], from)]
+            Shape::Prepare { .. } => vec![(arguments[0], working), (arguments[1], element)],
+            Shape::Finish { .. } | Shape::Cast { .. } => {
+                vec![(arguments[0], element), (arguments[1], working)]
             }
             Shape::Copy => Vec::new(),
         };
@@ -141,12 +135,10 @@ impl Kernel {
                 let operands: Vec<&[u8]> = read.iter().map(Vec::as_slice).collect();
                 reducer.combine_many(&mut written, &operands);
             }
-            Body::Prepare(op, dtype) => {
-                let factor = [f64::from_bits(arguments[4])];
-                let params = if *op == RedOp::PremulSum { &factor[..] } else { &[] };
-                let reducer =
-                    Reducer::builtin_with(*op, *dtype, params).map_err(|error| error.to_string())?;
-                reducer.prepare(arguments[3], &read[0], &mut written);
+            Body::Prepare(reducer) => {
+                let op = reducer.builtin_op().unwrap_or(RedOp::Sum);
+                let made = prepared(op, reducer.dtype(), f64::from_bits(arguments[4]), reducer.is_in_f32());
+                made?.prepare(arguments[3], &read[0], &mut written);
             }
             Body::Finish(reducer) => reducer.finish(arguments[3], arguments[4], &read[0], &mut written),
             Body::Cast(cast, true) => cast.narrow(&read[0], &mut written),
@@ -159,9 +151,22 @@ impl Kernel {
     }
 }
 
-/// What an operator's working elements must lie at.
-fn alignment(reducer: &Reducer) -> u64 {
-    reducer.working_dtype().map_or(reducer.working_size_bytes(), |dtype| dtype.part().size_bytes())
+/// What elements of a kernel must lie at: working elements, or what is cast, and elements of the caller's, or what is made.
+/// Complex numbers, pairs and 128-bit integers lie as one of their parts.
+fn aligned(shape: Shape, body: &Body) -> (u64, u64) {
+    let own = |width: u64| width.clamp(1, 8);
+    let of = |reducer: &Reducer| {
+        let working = reducer.working_dtype().map_or(reducer.working_size_bytes(), |d| d.part().size_bytes());
+        (own(working), reducer.dtype().part().size_bytes())
+    };
+    match (shape, body) {
+        (_, Body::Combine(reducer) | Body::Prepare(reducer) | Body::Finish(reducer)) => of(reducer),
+        (Shape::Combine { width, .. }, _) => (own(width), own(width)),
+        (Shape::Prepare { working, input: element, .. }, _)
+        | (Shape::Finish { working, output: element, .. }, _)
+        | (Shape::Cast { from: working, to: element }, _) => (own(working), own(element)),
+        (Shape::Copy, _) => (1, 1),
+    }
 }
 
 fn dtype(name: &str) -> Option<DType> {
@@ -198,18 +203,18 @@ fn builtin(name: &str) -> Option<(Shape, Body)> {
             }
             Some((Shape::Cast { to: to.size_bytes(), from: from.size_bytes() }, Body::Cast(cast, narrows)))
         }
-        "prepare" => {
-            let (op, dtype) = (op(first)?, dtype(last)?);
-            let working = prepared(op, dtype)?.working_size_bytes();
-            let shape = Shape::Prepare { working, input: dtype.size_bytes(), user: false };
-            Some((shape, Body::Prepare(op, dtype)))
-        }
-        "finish" => {
-            let (op, dtype) = (op(first)?, dtype(last)?);
-            let reducer = prepared(op, dtype)?;
-            let working = reducer.working_size_bytes();
-            let shape = Shape::Finish { output: dtype.size_bytes(), working, user: false };
-            Some((shape, Body::Finish(reducer)))
+        "prepare" | "finish" => {
+            let (rest, in_f32) = rest.strip_suffix("_in_f32").map_or((rest, false), |rest| (rest, true));
+            let (first, last) = rest.rsplit_once('_')?;
+            // The factor does not matter for its shape.
+            let reducer = prepared(op(first)?, dtype(last)?, 1.0, in_f32).ok()?;
+            let (working, element) = (reducer.working_size_bytes(), reducer.dtype().size_bytes());
+            Some(match what {
+                "prepare" => {
+                    (Shape::Prepare { working, input: element, user: false }, Body::Prepare(reducer))
+                }
+                _ => (Shape::Finish { output: element, working, user: false }, Body::Finish(reducer)),
+            })
         }
         combine => {
             let sources = sources(combine)?;
@@ -228,12 +233,15 @@ fn builtin(name: &str) -> Option<(Shape, Body)> {
     }
 }
 
-/// An operator that prepares or finishes. The factor does not matter for its shape.
-fn prepared(op: RedOp, dtype: DType) -> Option<Reducer> {
-    match op {
-        RedOp::Avg => Reducer::builtin(op, dtype).ok(),
-        RedOp::PremulSum => Reducer::builtin_with(op, dtype, &[1.0]).ok(),
-        _ => None,
+/// An operator that prepares or finishes, accumulated in `f32` or not.
+fn prepared(op: RedOp, dtype: DType, factor: f64, in_f32: bool) -> Result<Reducer, String> {
+    let factor = [factor];
+    let params = if op == RedOp::PremulSum { &factor[..] } else { &[] };
+    let reducer = Reducer::builtin_with(op, dtype, params).map_err(|error| error.to_string())?;
+    let none = || format!("{op} of {dtype} prepares nothing");
+    match in_f32 {
+        true => reducer.in_f32().ok_or_else(none),
+        false => matches!(op, RedOp::Avg | RedOp::PremulSum).then_some(reducer).ok_or_else(none),
     }
 }
 
@@ -260,6 +268,8 @@ mod tests {
             ("collc_combine3_sum_i128", 5),
             ("collc_prepare_avg_f8e4m3", 5),
             ("collc_prepare_premul_sum_bf16", 5),
+            ("collc_prepare_sum_f16_in_f32", 5),
+            ("collc_finish_avg_bf16_in_f32", 5),
             ("collc_finish_avg_u64", 5),
             ("collc_cast_bf16_f32", 3),
             ("collc_cast_f64_f16", 3),
@@ -280,6 +290,7 @@ mod tests {
             "collc_combine2_band_f32",
             "collc_combine2_sum_f31",
             "collc_prepare_sum_f32",
+            "collc_prepare_sum_f32_in_f32",
             "collc_cast_i8_i32",
             "collc_cast_f32_f32",
             "saxpy",
@@ -287,6 +298,22 @@ mod tests {
         ] {
             assert!(Kernel::named(name, None).is_none(), "{name}");
         }
+    }
+
+    #[test]
+    fn elements_lie_as_their_parts() {
+        let misaligned = |name: &str, arguments: &[u64]| {
+            Kernel::named(name, None).unwrap_or_else(|| panic!("{name}")).misaligned(arguments)
+        };
+        assert_eq!(misaligned("collc_combine2_sum_i128", &[8, 24, 40, 1]), None);
+        assert_eq!(misaligned("collc_combine2_sum_i128", &[8, 24, 44, 1]), Some(44));
+        assert_eq!(misaligned("collc_combine2_prod_c64", &[4, 12, 20, 1]), None);
+        assert_eq!(misaligned("collc_prepare_avg_c64", &[4, 12, 1, 2, 0]), None);
+        assert_eq!(misaligned("collc_prepare_avg_i64", &[8, 4, 1, 2, 0]), Some(4));
+        assert_eq!(misaligned("collc_finish_avg_i8", &[1, 4, 1, 2, 2]), None);
+        assert_eq!(misaligned("collc_finish_avg_i8", &[1, 2, 1, 2, 2]), Some(2));
+        assert_eq!(misaligned("collc_cast_f64_f16", &[2, 8, 1]), None);
+        assert_eq!(misaligned("collc_cast_f64_f16", &[2, 4, 1]), Some(4));
     }
 
     #[test]

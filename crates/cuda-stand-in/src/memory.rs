@@ -4,11 +4,11 @@
 //! are; who may use which is looked up here before. Freed memory is taken again as late as can be, and there is a gap after
 //! each allocation, so that stale and stray addresses are found.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Epoch};
 use crate::races::History;
 use crate::random::Random;
 use crate::space::{self, Space};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 /// What kind of memory an allocation is.
@@ -26,13 +26,38 @@ pub(crate) enum Kind {
     Imported,
 }
 
-/// A word that streams wrote.
+/// A word that streams wrote: each value with who wrote it and what was known there, the newest ones in order.
 #[derive(Debug, Default)]
-pub(crate) struct Release {
-    /// What they knew.
-    pub(crate) clock: Clock,
+pub(crate) struct Releases(VecDeque<(u64, Epoch, Clock)>);
+
+/// Values of a word that are kept.
+const RELEASES_MAX: usize = 64;
+
+impl Releases {
+    /// One more.
+    pub(crate) fn write(&mut self, value: u64, epoch: Epoch, clock: &Clock) {
+        if self.0.len() == RELEASES_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((value, epoch, clock.clone()));
+    }
+
     /// What was written last.
-    pub(crate) value: u64,
+    pub(crate) fn last_value(&self) -> Option<u64> {
+        self.0.back().map(|(value, ..)| *value)
+    }
+
+    /// What was known where it was written.
+    pub(crate) fn last(&self) -> Option<&Clock> {
+        self.0.back().map(|(.., clock)| clock)
+    }
+
+    /// What whoever waits for a value can rely on: a wait may have seen the first that does, of those that do not lie before
+    /// one that it knew of already.
+    pub(crate) fn first(&self, known: &Clock, does: impl Fn(u64) -> bool) -> Option<&Clock> {
+        let from = self.0.iter().rposition(|(_, epoch, _)| known.covers(*epoch)).unwrap_or(0);
+        self.0.range(from..).find(|(value, ..)| does(*value)).map(|(.., clock)| clock)
+    }
 }
 
 /// Memory that an address may point to.
@@ -52,7 +77,7 @@ pub(crate) struct Allocation {
     pub(crate) openings: u32,
     pub(crate) history: History,
     /// Words that streams wrote for others to wait for, by their places.
-    pub(crate) releases: BTreeMap<u64, Release>,
+    pub(crate) releases: BTreeMap<u64, Releases>,
     /// The mapping, if it has one of its own, which lasts as long.
     _space: Option<Space>,
 }
@@ -95,6 +120,8 @@ struct Region {
 struct Grave {
     number: u64,
     bytes: u64,
+    /// A mapping of its own, which nothing else takes the place of.
+    _space: Option<Space>,
 }
 
 /// All memory that the driver knows of.
@@ -208,11 +235,19 @@ impl Memory {
     /// The end of an allocation.
     pub(crate) fn release(&mut self, base: u64) {
         let Some(allocation) = self.allocations.remove(&base) else { return };
-        let Allocation { number, bytes, device, .. } = allocation;
-        if matches!(allocation.kind, Kind::Device | Kind::Pool) {
-            self.regions[device].used -= bytes;
-            self.regions[device].space.discard(base, base + bytes);
-            self.graves.insert(base, Grave { number, bytes });
+        let Allocation { number, bytes, device, kind, _space: space, .. } = allocation;
+        match kind {
+            Kind::Device | Kind::Pool => {
+                self.regions[device].used -= bytes;
+                self.regions[device].space.discard(base, base + bytes);
+                self.graves.insert(base, Grave { number, bytes, _space: None });
+            }
+            Kind::Pinned | Kind::Imported => {
+                let space = space.map(Space::retired);
+                self.graves.insert(base, Grave { number, bytes, _space: space });
+            }
+            // It stays the caller's.
+            Kind::Registered => {}
         }
     }
 
@@ -258,7 +293,7 @@ impl Memory {
     /// driver was not told of.
     pub(crate) fn within(&self, address: u64, bytes: u64) -> Result<Option<&Allocation>, String> {
         let Some(allocation) = self.find(address) else {
-            return match self.is_of_device(address) {
+            return match self.is_of_device(address) || self.grave(address).is_some() {
                 true => Err(self.stray(address, bytes)),
                 false if address == 0 => Err("address 0".into()),
                 false => Ok(None),
@@ -280,11 +315,16 @@ impl Memory {
         self.regions.iter().any(|region| (region.space.start()..region.space.end()).contains(&address))
     }
 
+    /// What lay at an address and was freed.
+    fn grave(&self, address: u64) -> Option<(u64, &Grave)> {
+        let (&base, grave) = self.graves.range(..=address).next_back()?;
+        (address < base + grave.bytes).then_some((base, grave))
+    }
+
     fn stray(&self, address: u64, bytes: u64) -> String {
-        let grave = self.graves.range(..=address).next_back();
-        match grave.filter(|(base, grave)| address < **base + grave.bytes) {
+        match self.grave(address) {
             Some((base, grave)) => {
-                let Grave { number, bytes: all } = grave;
+                let Grave { number, bytes: all, .. } = grave;
                 format!(
                     "{bytes} bytes from byte {} of allocation {number} ({all} bytes), which was freed",
                     address - base

@@ -5,7 +5,7 @@
 //! seed, queues are drawn alike, or some are preferred for a while, as in probabilistic concurrency testing (Burckhardt,
 //! Kothari, Musuvathi and Nagarakatte, ASPLOS 2010), so that one falls far behind another.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Epoch};
 use crate::code::{Answer, Code};
 use crate::driver::Driver;
 use crate::memory::Memory;
@@ -91,9 +91,11 @@ impl Driver {
     fn execute(&mut self, handle: u64, operation: Operation) -> Step {
         let Operation { work, host, what } = operation;
         self.stats.steps += 1;
-        let released = self.acquired(&work);
         let Some(stream) = self.streams.get_mut(&handle) else { return Step::Ran };
         stream.clock.join(&host);
+        let known = stream.clock.clone();
+        let released = self.acquired(&work, &known);
+        let Some(stream) = self.streams.get_mut(&handle) else { return Step::Ran };
         released.iter().for_each(|clock| stream.clock.join(clock));
         let epoch = stream.clock.tick(stream.actor);
         let (context, clock) = (stream.context, stream.clock.clone());
@@ -129,7 +131,12 @@ impl Driver {
                 }
                 self.note(touch.at, touch.bytes, touch.writes, epoch, &clock, &what);
             }
-            if let Err(text) = self.perform(&work, &clock) {
+            if let Some((source, target)) = work.overlap() {
+                let text = format!("{what}: {}", overlap_told(source, target));
+                self.grief(context, Code::LAUNCH_FAILED, &text);
+                return Step::Ran;
+            }
+            if let Err(text) = self.perform(&work, epoch, &clock) {
                 self.grief(context, Code::LAUNCH_FAILED, &format!("{what}: {text}"));
             }
         }
@@ -137,8 +144,8 @@ impl Driver {
         Step::Ran
     }
 
-    /// What is known by whoever has waited for something.
-    fn acquired(&self, work: &Work) -> Vec<Clock> {
+    /// What is known by whoever has waited for something, who knew `before`.
+    fn acquired(&self, work: &Work, before: &Clock) -> Vec<Clock> {
         let known = |record: &Record| record.done.get().map(|done| done.clock.clone());
         match work {
             Work::Wait(record) => known(record).into_iter().collect(),
@@ -146,11 +153,19 @@ impl Driver {
                 let mine = record.iter().filter_map(|record| known(record));
                 mine.chain([self.told_others.clone()]).collect()
             }
-            Work::WaitWord { at, wide, .. } => {
+            Work::WaitWord { at, wide, value, compare } => {
                 let Some(allocation) = self.memory.find(*at) else { return Vec::new() };
-                let release = allocation.releases.get(&(at - allocation.base));
-                match release.filter(|release| release.value == space::load(*at, *wide)) {
-                    Some(release) => vec![release.clock.clone()],
+                let releases = allocation.releases.get(&(at - allocation.base));
+                let there = space::load(*at, *wide);
+                let releases = releases.filter(|releases| releases.last_value() == Some(there));
+                // What the host or another process writes in between is not seen here: the last one it is then.
+                let hidden = allocation.is_host() || allocation.is_shared();
+                let known = releases.and_then(|releases| match hidden {
+                    true => releases.last(),
+                    false => releases.first(before, |word| compare.holds(word, *value, *wide)),
+                });
+                match known {
+                    Some(clock) => vec![clock.clone()],
                     // No stream of this process wrote what is there, so the host or another process did.
                     None => vec![self.all_hosts(), self.told_others.clone()],
                 }
@@ -160,7 +175,7 @@ impl Driver {
     }
 
     /// What an operation does to memory.
-    fn perform(&mut self, work: &Work, clock: &Clock) -> Result<(), String> {
+    fn perform(&mut self, work: &Work, epoch: Epoch, clock: &Clock) -> Result<(), String> {
         match work {
             Work::Copy { to, from, bytes } => {
                 space::copy(*to, *from, *bytes);
@@ -195,9 +210,7 @@ impl Driver {
                 let Some(allocation) = self.memory.find_mut(*at) else {
                     return Err(format!("it writes a word at {at:#x}, which the driver does not know"));
                 };
-                let release = allocation.releases.entry(at - allocation.base).or_default();
-                release.clock.join(clock);
-                release.value = *value;
+                allocation.releases.entry(at - allocation.base).or_default().write(*value, epoch, clock);
                 let shared = allocation.is_shared();
                 if shared || allocation.is_host() {
                     self.told_others.join(clock);
@@ -291,6 +304,10 @@ impl Driver {
     /// Checks what is wrong already as an operation is enqueued.
     pub(crate) fn check(&mut self, stream: u64, work: &Work) -> Answer {
         let context = self.streams[&stream].context;
+        if let Some((source, target)) = work.overlap() {
+            let text = overlap_told(source, target);
+            return Err(self.wrong(Code::INVALID_VALUE, format!("{}: {text}", work.told())));
+        }
         for touch in work.touches() {
             let Touch { at, .. } = touch;
             // Memory that comes about in the order of a stream is looked up there.
@@ -303,4 +320,12 @@ impl Driver {
         }
         Ok(())
     }
+}
+
+fn overlap_told(source: Touch, target: Touch) -> String {
+    let beyond = i128::from(target.at) - i128::from(source.at);
+    format!(
+        "it reads {} bytes and writes {} bytes that begin {beyond} bytes behind them, which overlap",
+        source.bytes, target.bytes
+    )
 }

@@ -57,6 +57,16 @@ impl Space {
         Ok((Space { file: Some(file), start, bytes }, start + (from - page)))
     }
 
+    /// The same addresses, where nobody finds anything any more.
+    pub(crate) fn retired(mut self) -> Space {
+        let (access, flags) = (ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED);
+        // SAFETY: it takes the place of this mapping alone, of which nobody is to look at anything any more.
+        let _ =
+            unsafe { rustix::mm::mmap_anonymous(self.start as *mut _, self.bytes as usize, access, flags) };
+        self.file = None;
+        self
+    }
+
     pub(crate) fn start(&self) -> u64 {
         self.start
     }

@@ -132,7 +132,7 @@ impl Work {
         match self {
             Work::Copy { to, from, bytes } => vec![Touch::reads(*from, *bytes), Touch::writes(*to, *bytes)],
             Work::Upload { to, bytes } => vec![Touch::writes(*to, bytes.len() as u64)],
-            Work::Fill { to, width, count, .. } => vec![Touch::writes(*to, width * count)],
+            Work::Fill { to, width, count, .. } => vec![Touch::writes(*to, width.saturating_mul(*count))],
             Work::Launch { kernel, arguments, .. } => kernel.touches(arguments),
             Work::Allocate { base, bytes } | Work::Free { base, bytes } => {
                 vec![Touch::writes(*base, *bytes)]
@@ -141,12 +141,27 @@ impl Work {
         }
     }
 
+    /// Bytes that it reads and writes and that overlap, where nothing says what comes of it: a kernel's target may be exactly
+    /// one of its sources, and the areas of a copy may not touch at all.
+    pub(crate) fn overlap(&self) -> Option<(Touch, Touch)> {
+        let may_be_same = matches!(self, Work::Launch { .. });
+        let touches = self.touches();
+        let (target, sources) = touches.split_last()?;
+        let overlaps = |source: &&Touch| {
+            let apart = source.at >= target.at.saturating_add(target.bytes)
+                || target.at >= source.at.saturating_add(source.bytes);
+            let same = may_be_same && (source.at, source.bytes) == (target.at, target.bytes);
+            !source.writes && target.writes && !apart && !same
+        };
+        sources.iter().find(overlaps).map(|source| (*source, *target))
+    }
+
     /// What it is, for reports.
     pub(crate) fn told(&self) -> String {
         match self {
             Work::Copy { bytes, .. } => format!("a copy of {bytes} bytes"),
             Work::Upload { bytes, .. } => format!("a copy of {} bytes from the host", bytes.len()),
-            Work::Fill { width, count, .. } => format!("a fill of {} bytes", width * count),
+            Work::Fill { width, count, .. } => format!("a fill of {} bytes", width.saturating_mul(*count)),
             Work::Launch { kernel, .. } => format!("kernel {}", kernel.name),
             Work::Call { .. } => "a host function".into(),
             Work::Record(_) | Work::RecordShared { .. } => "an event".into(),

@@ -124,6 +124,7 @@ waiting_api! {
         |driver| {
             let context = driver.current_context()?;
             driver.captures_nothing(context)?;
+            driver.no_capture_minds()?;
             Ok(driver.wait_for_context(context))
         },
         |_| Ok(());

@@ -16,7 +16,9 @@ fn record(driver: &mut Driver, event: u64, stream: u64, flags: u32) -> Answer {
 
 fn query(event: u64) -> Answer {
     let mut held = open("cuEventQuery")?;
-    let wait = held.driver()?.wait_for_event(event)?;
+    let driver = held.driver()?;
+    let wait = driver.wait_for_event(event)?;
+    driver.no_capture_minds()?;
     let mut held = advance_a_little(held)?;
     let driver = held.driver()?;
     wait.contexts.iter().try_for_each(|&context| driver.sound(context))?;
@@ -49,5 +51,11 @@ api! {
 }
 
 waiting_api! {
-    fn cuEventSynchronize(event: u64) => |driver| driver.wait_for_event(event), |_| Ok(());
+    fn cuEventSynchronize(event: u64) =>
+        |driver| {
+            let wait = driver.wait_for_event(event)?;
+            driver.no_capture_minds()?;
+            Ok(wait)
+        },
+        |_| Ok(());
 }

@@ -48,7 +48,7 @@ fn forget_host(driver: &mut Driver, at: u64, kind: Kind) -> Answer<Wait> {
 fn host_allocate(driver: &mut Driver, out: *mut u64, bytes: u64, flags: u32) -> Answer {
     let context = driver.current_context()?;
     driver.no_capture_minds()?;
-    if bytes == 0 || flags > 7 {
+    if bytes == 0 || bytes > HOST_BYTES_MAX || flags > 7 {
         let text = format!("{bytes} bytes of host memory with flags {flags}");
         return Err(driver.wrong(Code::INVALID_VALUE, text));
     }
@@ -95,6 +95,9 @@ fn pool(driver: &mut Driver, handle: u64) -> Answer<usize> {
     }
 }
 
+/// More host memory is asked for by mistake.
+const HOST_BYTES_MAX: u64 = 1 << 46;
+
 /// Handles of pools: one for each device.
 const POOLS: u64 = 0x100;
 
@@ -138,7 +141,8 @@ api! {
     fn cuMemAllocHost_v2(out: *mut u64, bytes: u64) => |driver| host_allocate(driver, out, bytes, 0);
     fn cuMemHostRegister_v2(at: u64, bytes: u64, flags: u32) => |driver| {
         let context = driver.current_context()?;
-        if at == 0 || bytes == 0 || flags > 15 || driver.memory.is_of_device(at) {
+        let ends = at.checked_add(bytes).is_some();
+        if at == 0 || bytes == 0 || !ends || flags > 15 || driver.memory.is_of_device(at) {
             let text = format!("{bytes} bytes at {at:#x} with flags {flags} cannot be registered");
             return Err(driver.wrong(Code::INVALID_VALUE, text));
         }
@@ -211,7 +215,8 @@ api! {
 }
 
 waiting_api! {
-    /// As real drivers do, it waits for all work of the memory's device, and for no other's.
+    /// As real drivers do, it waits for all work of the memory's device, and for no other's. For memory of a pool it waits for
+    /// nothing.
     fn cuMemFree_v2(at: u64) =>
         |driver| {
             driver.current_context()?;
@@ -220,7 +225,16 @@ waiting_api! {
                 return Ok(Wait::default());
             }
             let (device, _) = begins(driver, at, &[Kind::Device, Kind::Pool])?;
-            Ok(driver.wait_for_device(device))
+            let found = driver.memory.find(at).map(|found| (found.kind, found.openings));
+            match found {
+                Some((Kind::Pool, _)) => Ok(Wait::default()),
+                // One is its own, and one that others may have.
+                Some((_, openings @ 3..)) => {
+                    let text = format!("{at:#x} is freed, and {} who opened it have not closed it", openings - 2);
+                    Err(driver.wrong(Code::INVALID_VALUE, text))
+                }
+                _ => Ok(driver.wait_for_device(device)),
+            }
         },
         |driver| {
             if let Some((base, bytes)) = driver.memory.find(at).map(|found| (found.base, found.bytes)) {

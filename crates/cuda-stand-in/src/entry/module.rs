@@ -9,6 +9,8 @@ use std::ffi::c_char;
 
 fn load(driver: &mut Driver, out: *mut u64, bytes: *const u8) -> Answer {
     let context = driver.current_context()?;
+    // Drivers before CUDA 12.3 refuse it.
+    driver.no_capture_minds()?;
     if bytes.is_null() {
         return Err(driver.wrong(Code::INVALID_VALUE, "there is no image"));
     }
@@ -33,8 +35,13 @@ fn launch(driver: &mut Driver, function: u64, launch: &Launch) -> Answer {
         return Err(driver.wrong(Code::INVALID_HANDLE, format!("{function:#x} is no function")));
     };
     let of_module = driver.modules.get(&module).map(|module| module.context);
-    if of_module != Some(driver.streams[&stream].context) {
+    let of_stream = driver.streams[&stream].context;
+    if of_module != Some(of_stream) {
         let text = format!("kernel {} was loaded into another context than the stream's", kernel.name);
+        return Err(driver.wrong(Code::INVALID_HANDLE, text));
+    }
+    if driver.current_context()? != of_stream {
+        let text = format!("kernel {} on a stream whose context is not current", kernel.name);
         return Err(driver.wrong(Code::INVALID_HANDLE, text));
     }
     let ([grid, grid_y, grid_z], [block, block_y, block_z]) = (launch.grid, launch.block);

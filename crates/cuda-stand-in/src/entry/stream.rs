@@ -26,6 +26,7 @@ fn to_wait_for(driver: &mut Driver, handle: u64) -> Answer<u64> {
         driver.invalidate(capture);
         return Err(driver.wrong(Code::STREAM_CAPTURE_UNSUPPORTED, "the stream is being captured"));
     }
+    driver.no_capture_minds()?;
     driver.order_with_default(stream);
     Ok(stream)
 }
@@ -146,11 +147,16 @@ api! {
         Ok(())
     };
     fn cuStreamWaitEvent(stream: u64, event: u64, flags: u32) => |driver| {
-        if flags > 1 {
-            return Err(driver.wrong(Code::INVALID_VALUE, format!("a wait for an event with flags {flags}")));
-        }
         let stream = driver.stream(stream)?;
-        driver.wait_event(stream, event)
+        match (flags, driver.streams[&stream].capture) {
+            (0, _) => driver.wait_event(stream, event),
+            // It would be a node that waits for what is not captured.
+            (1, Some(capture)) => {
+                driver.invalidate(capture);
+                Err(driver.wrong(Code::NOT_SUPPORTED, "a wait for an event outside of the capture"))
+            }
+            _ => Err(driver.wrong(Code::INVALID_VALUE, format!("a wait for an event with flags {flags}"))),
+        }
     };
     fn cuStreamGetPriority(stream: u64, out: *mut i32) => |driver| {
         let stream = driver.stream(stream)?;

@@ -62,7 +62,7 @@ fn a_kernel_beyond_an_allocation_spoils_its_context_and_no_other() {
     assert_eq!(first.synchronize(), Err(DriverError(ILLEGAL)));
     second.bind_to_thread().unwrap();
     let there = malloc(8).unwrap();
-    upload(there, &[3; 8]).unwrap();
+    put(there, &[3; 8]).unwrap();
     assert_eq!(bytes(there, 8).unwrap(), [3; 8]);
 }
 
@@ -74,7 +74,7 @@ fn memory_of_another_device_without_access() {
         let (second, first) = (CudaContext::new(1).unwrap(), CudaContext::new(0).unwrap());
         second.bind_to_thread().unwrap();
         let theirs = malloc(64).unwrap();
-        upload(theirs, &[5; 64]).unwrap();
+        put(theirs, &[5; 64]).unwrap();
         first.bind_to_thread().unwrap();
         let (mine, stream, copies) = (malloc(64).unwrap(), stream(), kernel("collc_copy").unwrap());
         if enables || !reaches {

@@ -47,7 +47,7 @@ fn what_was_captured_is_done_again_by_cudarcs_own_interface() {
     }
 }
 
-/// Fills in `one`, then copies in `other` and back into `one` if it is joined.
+/// Fills in `one`, then copies in `other`, and both in `one` if it is joined.
 fn forked(one: CUstream, other: CUstream, at: u64, joins: bool) -> Answer<cudarc::driver::sys::CUgraph> {
     let (fork, join) = (event(), event());
     begin(one);
@@ -60,7 +60,7 @@ fn forked(one: CUstream, other: CUstream, at: u64, joins: bool) -> Answer<cudarc
     if joins {
         wait(one, join);
     }
-    copy(at, at + 64, 128, one).unwrap_or_default();
+    copy(at + 192, at + 64, 128, one).unwrap_or_default();
     end(one)
 }
 
@@ -68,7 +68,7 @@ fn forked(one: CUstream, other: CUstream, at: u64, joins: bool) -> Answer<cudarc
 fn a_capture_follows_events_to_other_streams() {
     for seed in 0..12 {
         let (session, context) = machine(seed);
-        let (one, other, at) = (stream(), stream(), malloc(192).unwrap());
+        let (one, other, at) = (stream(), stream(), malloc(320).unwrap());
         let graph = forked(one, other, at, true).unwrap();
         let mut nodes = 0;
         cu!(cuGraphGetNodes(graph, null_mut(), &mut nodes)).unwrap();
@@ -79,11 +79,11 @@ fn a_capture_follows_events_to_other_streams() {
         for _ in 0..3 {
             cu!(cuGraphLaunch(made, launched)).unwrap();
         }
-        fill(at + 191, 5, 1, launched).unwrap();
+        fill(at + 319, 5, 1, launched).unwrap();
         cu!(cuGraphExecDestroy(made)).unwrap();
         context.synchronize().unwrap();
-        let due = [[2u8; 64], [1; 64], [1; 64]].concat();
-        assert_eq!(bytes(at, 191).unwrap(), due[..191]);
+        let due = [[1u8; 64], [2; 64], [1; 64], [2; 64], [1; 64]].concat();
+        assert_eq!(bytes(at, 319).unwrap(), due[..319]);
         clean(&session);
         let mut status = cudarc::driver::sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE;
         cu!(cuStreamIsCapturing(other, &mut status)).unwrap();
@@ -94,7 +94,7 @@ fn a_capture_follows_events_to_other_streams() {
 #[test]
 fn a_stream_that_is_not_joined_is_an_error() {
     let (session, _context) = machine(0);
-    let (one, other, at) = (stream(), stream(), malloc(192).unwrap());
+    let (one, other, at) = (stream(), stream(), malloc(320).unwrap());
     assert_eq!(forked(one, other, at, false), Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNJOINED));
     says(&session.log(), &["a copy of 64 bytes in stream", "is not waited for"]);
     // Both are ordinary streams again.

@@ -14,7 +14,7 @@ fn some(bytes: usize, salt: u8) -> Vec<u8> {
 /// Device memory that holds these bytes.
 fn device(content: &[u8]) -> u64 {
     let at = malloc(content.len().max(1)).unwrap();
-    upload(at, content).unwrap();
+    put(at, content).unwrap();
     at
 }
 

@@ -19,6 +19,7 @@ mod ipc;
 mod kernels;
 mod oracle;
 mod races;
+mod strict;
 mod support;
 mod threads;
 mod words;

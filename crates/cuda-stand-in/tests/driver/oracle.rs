@@ -167,7 +167,7 @@ fn judged(seeds: u64, captured: bool) -> [u64; 3] {
         let events: Vec<CUevent> = (0..EVENTS).map(|_| event()).collect();
         let start: Vec<u8> = (0..CELLS * CELL_BYTES).map(|byte| 100 + byte as u8).collect();
         let at = malloc(start.len()).unwrap();
-        upload(at, &start).unwrap();
+        put(at, &start).unwrap();
         let mut launches = 1;
         if captured {
             launches = 2;

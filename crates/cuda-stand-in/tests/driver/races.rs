@@ -196,7 +196,7 @@ fn memory_is_not_freed_while_another_devices_work_uses_it() {
             let (to, there) = (malloc(64).unwrap(), stream());
             first.bind_to_thread().unwrap();
             let at = malloc(64).unwrap();
-            upload(at, &[1; 64]).unwrap();
+            put(at, &[1; 64]).unwrap();
             copy(to, at, 64, there).unwrap();
             if waits {
                 sync(there).unwrap();

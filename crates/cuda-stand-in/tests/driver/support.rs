@@ -72,8 +72,15 @@ pub(crate) fn bytes(from: u64, count: usize) -> Answer<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Bytes put into device memory, by a copy that blocks.
 pub(crate) fn upload(to: u64, bytes: &[u8]) -> Answer {
     cu!(cuMemcpyHtoD_v2(to, bytes.as_ptr().cast(), bytes.len()))
+}
+
+/// The same, and they are there when it returns.
+pub(crate) fn put(to: u64, bytes: &[u8]) -> Answer {
+    upload(to, bytes)?;
+    cu!(cuCtxSynchronize())
 }
 
 /// PTX that has kernels of these names and does nothing.

@@ -37,7 +37,7 @@ fn threads_that_wait_for_each_others_events() {
         let context = CudaContext::new(0).unwrap();
         let buffers: Vec<u64> = (0..THREADS).map(|_| malloc(64).unwrap()).collect();
         let events: Vec<u64> = (0..THREADS).map(|_| event() as u64).collect();
-        upload(buffers[0], &[7; 64]).unwrap();
+        put(buffers[0], &[7; 64]).unwrap();
         let (context, buffers, events, turns) = (&context, &buffers, &events, &Barrier::new(THREADS));
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
