@@ -79,6 +79,7 @@ impl Captured {
             let waits = current
                 .switch(device)
                 .and_then(|()| begin.record(*stream))
+                .and_then(|()| current.switch(&prepared.devices[0]))
                 .and_then(|()| streams[0].wait(begin));
             waits.map_err(|error| (rank, error))?;
         }
@@ -92,8 +93,8 @@ impl Captured {
         };
         run().map_err(|error| (0, error))?;
         *last = Some(streams[0]);
-        for (rank, ((stream, _), _)) in others() {
-            stream.wait(end).map_err(|error| (rank, error))?;
+        for (rank, ((stream, device), _)) in others() {
+            current.switch(device).and_then(|()| stream.wait(end)).map_err(|error| (rank, error))?;
         }
         Ok(())
     }

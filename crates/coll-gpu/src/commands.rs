@@ -41,10 +41,29 @@ enum Do {
     },
     Record(u32),
     Wait(u32),
-    /// Writes a run's number into a word.
+    /// Writes into a word of another rank.
     Signal(Address),
-    /// Waits for a run's number in a word.
+    /// Waits for a word of the rank's own.
     Await(Address),
+}
+
+/// What stands in the words by which streams of several processes wait for each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Words {
+    /// The number of the run.
+    Number(u32),
+    /// 1, which whoever waited sets back to 0: a graph writes the same in every run. A word is not written again before it
+    /// was heard, for what it tells of the next run comes after the end of this one on the rank that waits.
+    Flag,
+}
+
+impl Words {
+    fn told(self) -> u32 {
+        match self {
+            Words::Number(number) => number,
+            Words::Flag => 1,
+        }
+    }
 }
 
 /// An argument of a kernel, before buffers are known.
@@ -122,7 +141,7 @@ impl Commands {
         bases: &[Pointer],
         streams: &[StreamHandle],
         events: &[Event],
-        run: u32,
+        words: Words,
         current: &mut Current,
     ) -> Result<(), (usize, GpuError)> {
         let put = |command: &Command, current: &mut Current| -> Result<(), GpuError> {
@@ -149,8 +168,14 @@ impl Commands {
                 }
                 Do::Record(event) => events[*event as usize].record(stream),
                 Do::Wait(event) => stream.wait(&events[*event as usize]),
-                Do::Signal(word) => write_word(stream, at(word), run, device),
-                Do::Await(word) => wait_word(stream, at(word), run, device),
+                Do::Signal(word) => write_word(stream, at(word), words.told(), device),
+                Do::Await(word) => {
+                    wait_word(stream, at(word), words.told(), device)?;
+                    match words {
+                        Words::Number(_) => Ok(()),
+                        Words::Flag => write_word(stream, at(word), 0, device),
+                    }
+                }
             }
         };
         let mut all = self.commands.iter().enumerate();

@@ -32,5 +32,5 @@ pub use measure::{Measured, MeasuredPair, measure};
 pub use network::{Network, OverTcp};
 pub use prepared::{BufferPointers, Prepared};
 pub use probe::{DeviceFound, Probe, probe};
-pub use shared::{Exchange, Shared, SharedCall};
+pub use shared::{Exchange, Shared, SharedCall, SharedGraph};
 pub use stream_plan::{Layout, StreamPlan, StreamPlanError};

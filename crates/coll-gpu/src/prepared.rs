@@ -1,6 +1,6 @@
 //! A call that is ready to be put on streams, any number of times: events, streams, scratch and kernels are there.
 
-use crate::commands::{Commands, first_base};
+use crate::commands::{Commands, Words, first_base};
 use crate::driver::{Current, Device, DeviceBuffer, Event, Pointer, Stream, StreamHandle};
 use crate::kernels::Loader;
 use crate::stream_plan::{Deed, Origin, StreamPlan};
@@ -209,7 +209,8 @@ impl Prepared {
         for (rank, (end, last)) in self.ends.iter().enumerate() {
             // A capture knows nothing of what ran before it.
             if !captured && last.is_some_and(|last| last != streams[rank]) {
-                streams[rank].wait(end).map_err(|error| located(&self.stream_plan, rank, error))?;
+                let waits = current.switch(&self.devices[rank]).and_then(|()| streams[rank].wait(end));
+                waits.map_err(|error| located(&self.stream_plan, rank, error))?;
             }
         }
         self.enqueue(operation, &mut current)?;
@@ -223,7 +224,9 @@ impl Prepared {
 
     /// Puts all work on the streams that are in `handles`.
     pub(crate) fn enqueue(&self, operation: u64, current: &mut Current) -> Result<(), GroupError> {
-        let done = self.commands.enqueue(&self.bases, &self.handles, &self.events, operation as u32, current);
+        // Ranks of one process wait for events alone.
+        let words = Words::Number(operation as u32);
+        let done = self.commands.enqueue(&self.bases, &self.handles, &self.events, words, current);
         done.map_err(|(work, error)| at_work(&self.stream_plan, operation, work, error))
     }
 

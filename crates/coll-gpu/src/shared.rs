@@ -7,8 +7,12 @@
 //!
 //! Ranks of other machines are reached by a [`Network`], for messages to which a porter is there; see `porter.rs`.
 
+mod graph;
+
+pub use graph::SharedGraph;
+
 use crate::across::{Across, fingerprint};
-use crate::commands::{Commands, bases, first_base};
+use crate::commands::{Commands, Words, bases, first_base};
 use crate::driver::{
     Current, Device, DeviceBuffer, Driver, Event, Opened, Pointer, SHARE_BYTES, Share, Stream, StreamHandle,
 };
@@ -122,7 +126,8 @@ impl Shared {
     ///
     /// # Errors
     /// A rank does not answer.
-    pub fn close(&mut self, mut call: SharedCall) -> Result<(), GroupError> {
+    pub fn close(&mut self, call: impl Into<SharedCall>) -> Result<(), GroupError> {
+        let mut call = call.into();
         call.settle();
         call.opened.clear();
         self.meet()
@@ -198,17 +203,22 @@ impl Shared {
         let parts = made?;
         let opened = self.open(parts, &shares);
         // Nobody runs before all have opened what they need.
+        self.agree(opened)
+    }
+
+    /// Every rank tells whether it goes on, and gives up if another does.
+    fn agree<T>(&mut self, done: Result<T, GroupError>) -> Result<T, GroupError> {
         let told =
-            opened.as_ref().err().map_or(Told::Memory(Vec::new()), |error| Told::Failed(error.to_string()));
+            done.as_ref().err().map_or(Told::Memory(Vec::new()), |error| Told::Failed(error.to_string()));
         let all = self.exchange.exchange(told.to_bytes());
         let all = all.map_err(|what| GroupError::Exchange { rank: self.rank, what })?;
-        let call = opened?;
+        let done = done?;
         for (rank, bytes) in (0u32..).zip(&all) {
             if let Some(Told::Failed(what)) = Told::from_bytes(bytes) {
                 return Err(GroupError::Exchange { rank, what });
             }
         }
-        Ok(call)
+        Ok(done)
     }
 
     fn make(&self, stream_plan: StreamPlan, buffers: &[BufferPointers]) -> Result<Parts, GroupError> {
@@ -394,14 +404,19 @@ impl SharedCall {
         if let Some(carriage) = &self.carriage {
             carriage.run(run);
         }
-        let done = self.commands.enqueue(&self.bases, &self.handles, &self.events, run, &mut current);
-        done.map_err(|(work, error)| {
-            let place = self.stream_plan.place(&self.stream_plan.work[work]);
-            located(&self.stream_plan, self.operation, at, place, error)
-        })?;
+        self.enqueue(Words::Number(run), &mut current)?;
         self.end.record(stream).map_err(on_rank)?;
         self.last = Some(stream);
         Ok(())
+    }
+
+    /// Puts all work on the streams that are in `handles`.
+    fn enqueue(&self, words: Words, current: &mut Current) -> Result<(), GroupError> {
+        let done = self.commands.enqueue(&self.bases, &self.handles, &self.events, words, current);
+        done.map_err(|(work, error)| {
+            let place = self.stream_plan.place(&self.stream_plan.work[work]);
+            located(&self.stream_plan, self.operation, self.rank as usize, place, error)
+        })
     }
 
     /// Waits until this rank's part of the last run is done.
@@ -410,6 +425,18 @@ impl SharedCall {
     /// It takes longer than `limit`: another rank has not come, or is gone. The call is of no use any more then; streams that
     /// wait for the others are let go on, and what is in the outputs is no result.
     pub fn wait(&mut self, limit: Duration) -> Result<(), GroupError> {
+        self.wait_unless(limit, &mut || None)
+    }
+
+    /// The same, but it ends early where `ended` says, in words, that another rank will not come: it is asked now and then.
+    ///
+    /// # Errors
+    /// As [`SharedCall::wait`], and what `ended` says.
+    pub fn wait_unless(
+        &mut self,
+        limit: Duration,
+        ended: &mut dyn FnMut() -> Option<String>,
+    ) -> Result<(), GroupError> {
         self.failed.clone().map_or(Ok(()), Err)?;
         let start = Instant::now();
         let at = self.rank as usize;
@@ -423,21 +450,19 @@ impl SharedCall {
             if done.map_err(|error| located(&self.stream_plan, self.operation, at, None, error))? {
                 break;
             }
-            if start.elapsed() >= limit {
-                let late = GroupError::TimedOut {
-                    rank: self.rank,
-                    operation: self.operation,
-                    name: self.stream_plan.name.clone(),
-                    place: None,
-                    device: self.device.number(),
-                    limit,
-                };
-                self.failed = Some(late.clone());
-                self.give_up(limit);
-                self.let_go();
-                return Err(late);
-            }
-            std::thread::sleep(Duration::from_micros(50).min(limit));
+            let late = start.elapsed() >= limit;
+            let error = match ended() {
+                Some(what) => GroupError::Exchange { rank: self.rank, what },
+                None if late => self.timed_out(limit),
+                None => {
+                    std::thread::sleep(LOOK.min(limit));
+                    continue;
+                }
+            };
+            self.failed = Some(error.clone());
+            self.give_up(limit);
+            self.let_go();
+            return Err(error);
         }
         Ok(())
     }
@@ -449,14 +474,17 @@ impl SharedCall {
         }
     }
 
-    /// Every word comes to a value that no wait is beyond: what hangs on others that do not come goes on.
-    fn let_go(&mut self) {
-        // If even that fails the device is lost, and with it what hangs on it.
-        let _ = self.words.fill(0x7f);
+    fn timed_out(&self, limit: Duration) -> GroupError {
+        GroupError::TimedOut {
+            rank: self.rank,
+            operation: self.operation,
+            name: self.stream_plan.name.clone(),
+            place: None,
+            device: self.device.number(),
+            limit,
+        }
     }
-}
 
-impl SharedCall {
     /// Comes back when nothing runs any more.
     fn settle(&mut self) {
         if self.last.is_some() {
@@ -470,7 +498,35 @@ impl SharedCall {
             let _ = self.end.synchronize();
         }
     }
+
+    /// Every word comes to a value that no wait is beyond: what hangs on others that do not come goes on. A graph sets a word
+    /// back once it was heard, so several runs need it as often.
+    fn let_go(&mut self) {
+        let start = Instant::now();
+        // By a stream of its own, for all others may hang. If even that fails the device is lost, and what hangs on it as well.
+        let Ok(stream) = Stream::new(&self.device) else { return };
+        while matches!(self.end.is_done(), Ok(false)) && start.elapsed() < LET_GO {
+            let filled = match stream.handle().is_idle(&self.device) {
+                Ok(true) => self.words.fill_on(0x7f, &stream),
+                other => other.map(drop),
+            };
+            if filled.is_err() {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+        // The last fill may still be under way, and the words go soon. Nothing hangs any more, so this does not.
+        if matches!(self.end.is_done(), Ok(true)) {
+            let _ = stream.synchronize();
+        }
+    }
 }
+
+/// How often a wait looks whether all is done.
+const LOOK: Duration = Duration::from_micros(50);
+
+/// What still hangs after so long does not hang on other ranks.
+const LET_GO: Duration = Duration::from_secs(2);
 
 impl Drop for SharedCall {
     fn drop(&mut self) {

@@ -13,6 +13,7 @@ mod arithmetic;
 mod clocks;
 mod fuse;
 mod lower;
+mod of_rank;
 mod order;
 mod parcels;
 mod pieces;

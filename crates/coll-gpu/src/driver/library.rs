@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 const NEEDED: Version = Version { major: 12, minor: 0 };
 
 /// Every function that is called, anywhere in this crate.
-const SYMBOLS: [&str; 53] = [
+const SYMBOLS: [&str; 54] = [
     "cuCtxEnablePeerAccess",
     "cuCtxGetCurrent",
     "cuCtxSetCurrent",
@@ -52,6 +52,7 @@ const SYMBOLS: [&str; 53] = [
     "cuMemcpyDtoH_v2",
     "cuMemcpyHtoD_v2",
     "cuMemcpyPeerAsync",
+    "cuMemsetD8Async",
     "cuMemsetD8_v2",
     "cuModuleGetFunction",
     "cuModuleLoadData",

@@ -1,6 +1,6 @@
 //! Memory of devices.
 
-use super::{Current, Device, fault, said};
+use super::{Current, Device, Stream, fault, said};
 use crate::GpuError;
 use cudarc::driver::sys::{self, CUresult};
 use std::sync::Arc;
@@ -128,6 +128,18 @@ impl DeviceBuffer {
         let done = unsafe { sys::cuMemsetD8_v2(self.address, byte, self.bytes as usize) };
         said(done, "cuMemsetD8", self.device.number())?;
         self.device.synchronize()
+    }
+
+    /// Sets every byte by way of a stream, and waits for nothing.
+    pub(crate) fn fill_on(&mut self, byte: u8, stream: &Stream) -> Result<(), GpuError> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let _current = Current::of(&self.device)?;
+        // SAFETY: the memory is so long, and the stream is held.
+        let done =
+            unsafe { sys::cuMemsetD8Async(self.address, byte, self.bytes as usize, stream.handle().0) };
+        said(done, "cuMemsetD8Async", self.device.number())
     }
 }
 

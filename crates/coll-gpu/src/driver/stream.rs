@@ -32,7 +32,7 @@ impl StreamHandle {
         self.0 as usize as u64
     }
 
-    /// Has it go on only after an event.
+    /// Has it go on only after an event. The context of its device is current: the default stream is that context's.
     #[inline]
     pub(crate) fn wait(self, event: &Event) -> Result<(), GpuError> {
         // SAFETY: both are handles that are vouched for or held.

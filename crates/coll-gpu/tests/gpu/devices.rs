@@ -4,7 +4,7 @@ use crate::support::devices::{LIMIT, Memory, check, dealt, machine, prepare, run
 use crate::support::{Call, Case, Random, library, plan, seed};
 use coll::Options;
 use coll_base::{DType, RedOp};
-use coll_gpu::{DeviceBuffer, GpuError, Group, GroupError, Pointer, Stream, probe};
+use coll_gpu::{DeviceBuffer, GpuError, Group, GroupError, Pointer, Stream, StreamHandle, probe};
 use std::time::Duration;
 
 /// Seeds of each call: more where code is fast.
@@ -71,6 +71,34 @@ fn runs_follow_each_other_whatever_their_streams() {
         }
         prepared.wait(LIMIT).expect("it ends");
         // A maximum that is taken again stays what it is.
+        assert!(memory.outputs() == call.on_cpu());
+    }
+    session.verdict().expect("nothing is left to chance");
+}
+
+/// The default stream is that of the rank's device, whatever context the calling thread has, if any.
+#[test]
+fn default_streams_are_those_of_the_ranks_devices() {
+    let seed = seed();
+    let plan = plan("allreduce", "ring", 3, 0, &Options::default()).expect("it applies");
+    let call = Call::new(&plan, &Case { in_place: true, ..Case::new(RedOp::Max, DType::I64) });
+    let session = machine(3, true, seed);
+    {
+        let group = Group::new(&[0, 1, 2]).expect("the devices open");
+        let memory = Memory::new(&group, &call);
+        let defaults = [StreamHandle::DEFAULT; 3];
+        let mut prepared = prepare(&group, &call);
+        for handles in [&memory.handles()[..], &defaults, &memory.handles(), &defaults] {
+            prepared.launch(&memory.pointers(), handles).expect("it is put on streams");
+        }
+        prepared.wait(LIMIT).expect("it ends");
+        assert!(memory.outputs() == call.on_cpu());
+        let mut graph = prepare(&group, &call).capture(&memory.pointers()).expect("it is captured");
+        for handles in [&defaults[..], &memory.handles(), &defaults] {
+            graph.launch(handles).expect("it is put on streams");
+        }
+        graph.wait(LIMIT).expect("it ends");
+        // A copy that blocks is on the default stream, and comes after what is there.
         assert!(memory.outputs() == call.on_cpu());
     }
     session.verdict().expect("nothing is left to chance");

@@ -12,3 +12,4 @@ mod operators;
 mod processes;
 mod stream_plan;
 mod support;
+mod words;

@@ -27,6 +27,22 @@ fn every_operator_on_every_type() {
     }
 }
 
+/// Whatever is shipped can be tried: the stand-in knows every kernel by its name, and its arguments as the text has them.
+#[test]
+fn every_kernel_that_is_shipped_is_known_without_a_device() {
+    let session = machine(1, true, 1);
+    {
+        let context = cudarc::driver::CudaContext::new(0).expect("the device opens");
+        let text = cudarc::nvrtc::Ptx::from_src(coll_cuda::builtin_ptx());
+        let module = context.load_module(text).expect("it is PTX");
+        for entry in coll_cuda::builtin_entries() {
+            let found = module.load_function(entry.name());
+            found.unwrap_or_else(|error| panic!("{}: {error:?}", entry.name()));
+        }
+    }
+    session.verdict().expect("nothing is wrong");
+}
+
 /// A host's C++ compiler in the place of NVRTC: the generated text itself runs.
 struct WithHost {
     compiler: &'static str,

@@ -77,6 +77,20 @@ struct Own {
     stream: Stream,
 }
 
+impl Own {
+    /// What was there before.
+    fn refill(&mut self, call: &Call<'_>, rank: u32) {
+        for ([input, output], [before, after]) in self.buffers.iter_mut().zip(&call.before[rank as usize]) {
+            input.write(before).expect("a copy");
+            output.write(after).expect("a copy");
+        }
+    }
+
+    fn outputs(&self) -> Vec<Vec<u8>> {
+        self.buffers.iter().map(|[_, output]| output.to_vec().expect("a copy")).collect()
+    }
+}
+
 fn own(shared: &Shared, call: &Call<'_>, rank: u32) -> Own {
     let buffer = |bytes: &Vec<u8>| DeviceBuffer::of(shared.device(), bytes).expect("there is memory");
     let before = &call.before[rank as usize];
@@ -98,27 +112,33 @@ fn prepare(shared: &mut Shared, call: &Call<'_>, own: &Own) -> coll_gpu::SharedC
     shared.prepare(&asked, &own.pointers).expect("it is made ready")
 }
 
-/// Twice, so that a run meets the words of the one before.
+/// Twice, so that a run meets the words of the one before, and then as a graph.
 fn run(shared: &mut Shared, call: &Call<'_>, rank: u32) {
     let mut own = own(shared, call, rank);
     let mut ready = prepare(shared, call, &own);
     let due = &call.on_cpu()[rank as usize];
     for round in 0..2 {
-        if round > 0 {
-            for ([input, output], [before, after]) in own.buffers.iter_mut().zip(&call.before[rank as usize])
-            {
-                input.write(before).expect("a copy");
-                output.write(after).expect("a copy");
-            }
-        }
+        own.refill(call, rank);
         ready.launch(own.stream.handle()).expect("it is put on a stream");
         ready.wait(LIMIT).expect("it ends");
-        let found: Vec<Vec<u8>> =
-            own.buffers.iter().map(|[_, output]| output.to_vec().expect("a copy")).collect();
-        assert!(found == *due, "{} on rank {rank}, round {round}", call.plan.name);
+        assert!(own.outputs() == *due, "{} on rank {rank}, round {round}", call.plan.name);
         shared_barrier(shared);
     }
-    shared_barrier(shared);
+    let mut graph = shared.capture(ready, LIMIT).expect("it is captured");
+    let other = Stream::new(shared.device()).expect("a stream");
+    let streams = [&own.stream, &own.stream, &other].map(Stream::handle);
+    for (round, stream) in streams.into_iter().enumerate() {
+        own.refill(call, rank);
+        // One more than is waited for: runs of one graph follow each other.
+        for _ in 0..=round % 2 {
+            graph.launch(stream).expect("it is put on a stream");
+        }
+        graph.wait(LIMIT).expect("it ends");
+        let once = round % 2 == 0 || !call.case.in_place;
+        assert!(!once || own.outputs() == *due, "{} on rank {rank}, replay {round}", call.plan.name);
+        shared_barrier(shared);
+    }
+    shared.close(graph).expect("all come");
 }
 
 /// Nobody refills a buffer, or gives it back, that another may still read.
@@ -126,18 +146,26 @@ fn shared_barrier(shared: &mut Shared) {
     shared.meet().expect("all come");
 }
 
-/// The others do not run the call: the wait ends in time, and dropping it does not hang.
+/// The others do not run the call: the wait ends in time, and dropping it does not hang. So it is with several runs of a graph.
 fn late(shared: &mut Shared, rank: u32, ranks: u32) {
     let plan = plan("allreduce", "ring", ranks, 0, &Options::default()).expect("it applies");
     let call = Call::new(&plan, &Case::new(RedOp::Sum, DType::F32));
     let own = own(shared, &call, rank);
+    let limit = Duration::from_millis(50);
     let mut ready = prepare(shared, &call, &own);
     ready.launch(own.stream.handle()).expect("it is put on a stream");
-    let error = ready.wait(Duration::from_millis(50)).expect_err("nobody comes");
+    let error = ready.wait(limit).expect_err("nobody comes");
     assert!(matches!(error, GroupError::TimedOut { rank: 0, .. }), "{error}");
     assert_eq!(ready.launch(own.stream.handle()).expect_err("it stays so"), error);
-    drop(ready);
-    shared_barrier(shared);
+    shared.close(ready).expect("all come");
+    let ready = prepare(shared, &call, &own);
+    let mut graph = shared.capture(ready, LIMIT).expect("it is captured");
+    (0..3).for_each(|_| graph.launch(own.stream.handle()).expect("it is put on a stream"));
+    let gone = &mut || Some("rank 1 is gone".to_string());
+    let error = graph.wait_unless(LIMIT, gone).expect_err("nobody comes");
+    assert_eq!(error.to_string(), "rank 0: rank 1 is gone");
+    assert_eq!(graph.launch(own.stream.handle()).expect_err("it stays so"), error);
+    shared.close(graph).expect("all come");
 }
 
 fn absent(shared: &mut Shared, rank: u32, ranks: u32) {
@@ -145,8 +173,10 @@ fn absent(shared: &mut Shared, rank: u32, ranks: u32) {
     let call = Call::new(&plan, &Case::new(RedOp::Sum, DType::F32));
     let own = own(shared, &call, rank);
     let ready = prepare(shared, &call, &own);
-    shared_barrier(shared);
-    drop(ready);
+    shared.close(ready).expect("all come");
+    let ready = prepare(shared, &call, &own);
+    let graph = shared.capture(ready, LIMIT).expect("it is captured");
+    shared.close(graph).expect("all come");
 }
 
 fn start(rank: u32, ranks: u32, mode: &str, folder: &Path) -> Child {
