@@ -92,6 +92,8 @@ fn ranks_stand_on_the_devices_of_a_topology() {
         dealt.contains("more devices than the 2 that this machine has") && dealt.contains("0 0 1 1"),
         "{dealt}"
     );
+    let apart = said(&["--topology", "nvswitch:4", "--place", "3,2,1,0", "--processes"]);
+    assert_eq!(apart.matches("more devices than the 2 that this machine has").count(), 1, "{apart}");
 }
 
 #[test]
@@ -116,6 +118,92 @@ fn bench_measures_devices() {
     assert!(output.status.success(), "{text}");
     assert!(text.contains("Out of bounds values : 0") || text.contains("# "), "{text}");
     assert!(text.lines().filter(|line| line.trim_start().starts_with("1024 ")).count() >= 2, "{text}");
+}
+
+/// A process for each rank: they open each other's memory, and are verified as on any other transport.
+#[test]
+fn ranks_on_devices_may_be_processes() {
+    let folder = stand_in();
+    for args in [
+        &["allreduce.ring", "--op", "avg", "--dtype", "i16", "--bytes", "1234"][..],
+        &["alltoallv", "--counts", "1,2,0;0,0,5;9,0,0"],
+        &["allreduce.two_shot", "--in-place", "--wire", "bf16", "--bytes", "4KiB"],
+        &["broadcast", "--root", "1", "--bytes", "100", "--format", "json"],
+    ] {
+        let mut all =
+            vec!["run", args[0], "--ranks", "3", "--transport", "cuda", "--processes", "--iters", "2"];
+        all.extend(&args[1..]);
+        let output = collc(&all, folder.path());
+        let text = text(&output);
+        assert!(output.status.success(), "{all:?}: {text}");
+        let right = ["every element on every rank is right", "\"ok\": true"];
+        assert!(right.iter().any(|words| text.contains(words)), "{text}");
+    }
+    let args = ["bench", "--transport", "cuda", "--processes", "--ranks", "2", "--ops", "allreduce,alltoall"];
+    let args = [&args[..], &["-b", "64", "-e", "1K", "-f", "4", "-n", "2", "-w", "1"]].concat();
+    let output = collc(&args, folder.path());
+    let text = text(&output);
+    assert!(output.status.success() && text.contains("Out of bounds values : 0"), "{text}");
+    for (args, words) in [
+        (&["run", "allreduce", "--ranks", "2", "--processes"][..], "for ranks on devices"),
+        (&["bench", "--ranks", "2", "--transport", "shm", "--processes"], "for ranks on devices"),
+        (&["run", "a.coll", "--ranks", "2", "--transport", "cuda", "--processes"], "a.coll"),
+    ] {
+        let output = collc(args, folder.path());
+        let text = self::text(&output);
+        assert!(output.status.code() == Some(2) && text.contains(words), "{args:?}: {text}");
+    }
+}
+
+/// Starts a rank on a device by itself.
+fn one_rank(folder: &Path, rank: &str, port: u16, more: &[&str]) -> std::process::Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
+    command.args(["run", "allreduce.ring", "--transport", "cuda", "--rank", rank, "--world-size", "2"]);
+    command.args(["--rendezvous", &format!("127.0.0.1:{port}")]).args(more);
+    command.env("LD_LIBRARY_PATH", folder).env_remove("COLLC_FAULT").env_remove("COLLC_TOKEN");
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command.spawn().expect("collc starts")
+}
+
+fn free_port() -> u16 {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    socket.local_addr().expect("it has an address").port()
+}
+
+#[test]
+fn ranks_on_devices_are_started_one_by_one() {
+    let folder = stand_in();
+    let port = free_port();
+    let ranks = ["0", "1"].map(|rank| one_rank(folder.path(), rank, port, &["--iters", "2"]));
+    let [first, second] = ranks.map(|child| child.wait_with_output().expect("it ends"));
+    assert!(first.status.success() && second.status.success(), "{}{}", text(&first), text(&second));
+    assert!(text(&first).contains("every element on every rank is right"), "{}", text(&first));
+    // Ranks that disagree say on what, and nothing runs.
+    let port = free_port();
+    let ranks = [("0", "1KiB"), ("1", "2KiB")];
+    let ranks = ranks.map(|(rank, bytes)| one_rank(folder.path(), rank, port, &["--bytes", bytes]));
+    for output in ranks.map(|child| child.wait_with_output().expect("it ends")) {
+        let text = text(&output);
+        assert!(!output.status.success() && text.contains("count"), "{text}");
+    }
+}
+
+/// A rank that is killed while the others wait for its device: they say so long before their time is over.
+#[test]
+fn a_rank_on_a_device_that_dies_is_told() {
+    let folder = stand_in();
+    let port = free_port();
+    let more = ["--iters", "1000000", "--timeout", "100"];
+    let [mut first, mut second] = ["0", "1"].map(|rank| one_rank(folder.path(), rank, port, &more));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let running = first.try_wait().expect("it is there").is_none();
+    second.kill().expect("it is killed");
+    let start = std::time::Instant::now();
+    let output = first.wait_with_output().expect("it ends");
+    let text = text(&output);
+    second.wait().expect("it ended");
+    assert!(running && !output.status.success() && text.contains("rank 1"), "{text}");
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{text}");
 }
 
 #[test]
@@ -167,21 +255,6 @@ fn what_devices_do_not_do_is_refused() {
         (
             &["run", "allreduce", "--ranks", "2", "--transport", "cuda", "--ranks-per-host", "1"][..],
             "shares memory",
-        ),
-        (
-            &[
-                "run",
-                "allreduce.ring",
-                "--rank",
-                "0",
-                "--world-size",
-                "2",
-                "--rendezvous",
-                "127.0.0.1:1",
-                "--transport",
-                "cuda",
-            ],
-            "one by one",
         ),
         (&["topo", "probe", "--ranks", "2", "--transport", "cuda"], "--gpus"),
         (&["tune", "--transport", "cuda"], "no constants"),

@@ -14,7 +14,7 @@ pub use inputs::Inputs;
 pub use judge::{Judge, Verdict};
 pub use memory::{NoMemory, RunMemory, placements};
 pub use operator::{Operator, OperatorCode, travels_as};
-pub use rank::{Milestone, RankReport, Settings, TrialError, run_rank};
+pub use rank::{Milestone, RankReport, Settings, TrialError, run_rank, words};
 pub use rehearsal::{Mishap, What};
 pub use summary::Summary;
 pub use threads::run_threads;

@@ -76,6 +76,9 @@ pub(crate) enum Command {
     /// One rank of `run`, started by it
     #[command(hide = true, name = "__rank")]
     Rank,
+    /// One rank of `run --processes`, started by it
+    #[command(hide = true, name = "__device_rank")]
+    DeviceRank,
     /// One rank of `bench` or `tune`, started by it
     #[command(hide = true, name = "__bench_rank")]
     BenchRank,
@@ -332,6 +335,10 @@ pub(crate) struct RunArgs {
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "tcp")]
     pub(crate) transport: TransportKind,
+    /// With `--transport cuda`, a process for each rank, which open each other's memory on devices [default: all ranks in one
+    /// process]
+    #[arg(long)]
+    pub(crate) processes: bool,
     /// Only each so many ranks, one after the other, share memory, as if each had a machine of its own with them: with
     /// `--transport auto` or `threads`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

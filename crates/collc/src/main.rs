@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => cmd::sim::run(&args),
         Command::Compare(args) => cmd::compare::run(&args),
         Command::Rank => cmd::run::rank(),
+        Command::DeviceRank => cmd::run::device_rank(),
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Tune(args) => cmd::tune::run(&args),
         Command::Topo(args) => cmd::topo::run(&args),

@@ -237,8 +237,8 @@ fn meet_error(rank: u32, error: WiresError) -> TrialError {
     }
 }
 
-/// What the ranks compare when they meet, and again where they stall.
-fn words(settings: &Settings, plan: &Plan) -> Vec<(String, String)> {
+/// What the ranks of a job compare when they meet, and again where they stall: names, and values that are equal on all.
+pub fn words(settings: &Settings, plan: &Plan) -> Vec<(String, String)> {
     let field = |name: &str, value: &dyn std::fmt::Display| (name.to_string(), value.to_string());
     vec![
         field("schedule", &plan.name),

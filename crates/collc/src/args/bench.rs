@@ -89,6 +89,10 @@ pub(crate) struct BenchArgs {
     /// Transport between ranks
     #[arg(long, value_enum, default_value = "tcp")]
     pub(crate) transport: BenchTransport,
+    /// With `--transport cuda`, a process for each rank, which open each other's memory on devices [default: all ranks in one
+    /// process]
+    #[arg(long)]
+    pub(crate) processes: bool,
     /// Where buffers lie
     #[arg(long, value_enum, default_value = "ordinary")]
     pub(crate) memory: BenchMemory,

@@ -22,6 +22,7 @@ mod wire;
 pub(crate) use settings::{Cell, Measured, Pace, Settings};
 
 use super::choice;
+use super::run::devices;
 use crate::args::{BenchArgs, BenchFormat, BenchMemory, BenchTransport, Through};
 use crate::failure::Failure;
 use crate::processes::{self, Heard, Processes};
@@ -32,6 +33,7 @@ use coll_shm::ShmTransport;
 use coll_tcp::{Rendezvous, Token};
 use control::Control;
 use over_comm::OverComm;
+use over_devices::{Alone, OverDevices};
 use over_plans::OverPlans;
 use settings::Word;
 use std::path::Path;
@@ -63,7 +65,7 @@ pub(crate) fn measure(mut settings: Settings, hear: &mut Hear<'_>) -> Result<(),
     processes::check_descriptors(settings.world)?;
     let file = control_file(settings.world)?;
     settings.control = file.path().to_path_buf();
-    if settings.transport == over_devices::CUDA {
+    if settings.transport == over_devices::CUDA && !settings.processes {
         return over_devices::measure(&settings, hear);
     }
     if settings.transport == wire::THREADS {
@@ -140,6 +142,7 @@ fn cells(settings: &Settings, given: Given, say: &dyn Fn(&Word)) -> Result<(), F
     let control = Control::open(&settings.control, settings.world, settings.rank, patience)?;
     let run = Run { settings, control: &control, say };
     match (given, settings.transport.as_str()) {
+        (Given::Nothing, over_devices::CUDA) => run.on(OverDevices::<Alone>::on(settings)),
         (Given::Memory(memory), _) => {
             run.on(OverPlans::on(settings, |_| wire::of_threads(*memory, settings)))
         }
@@ -205,6 +208,13 @@ fn settings(
     let forced = std::env::var(choice::SCHEDULE).unwrap_or_default();
     choice::insisted()?;
     let on_devices = args.transport == BenchTransport::Cuda;
+    if args.processes {
+        match on_devices {
+            // What is missing is said once, and not by every rank.
+            true => drop(devices::dealt(world, None)?),
+            false => return Err(devices::no_processes(args.transport.name())),
+        }
+    }
     if on_devices && args.memory == BenchMemory::Alloc {
         return Err(Failure::unusable("`--memory alloc` is memory that ranks on processors share")
             .help("leave it out: on devices buffers lie in their memory"));
@@ -266,6 +276,7 @@ fn settings(
         check: args.check != 0,
         time_limit_s: args.timeout,
         transport: args.transport.name().to_string(),
+        processes: args.processes,
         deterministic,
         accumulate,
         wire,

@@ -15,13 +15,16 @@ mod prepare;
 mod report;
 mod trace;
 
-use crate::args::{Format, RunArgs};
+use crate::args::{Format, RunArgs, TransportKind};
 use crate::failure::Failure;
 use crate::output;
 use std::process::ExitCode;
 
 /// Runs as a launcher or as one rank.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    if args.processes && args.transport != TransportKind::Cuda {
+        return Err(devices::no_processes(args.transport.name()));
+    }
     let done = match join::place(args)? {
         Some(place) => join::run(args, &place),
         None => launch::run(args),
@@ -35,4 +38,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 /// One rank of a launcher's job.
 pub(crate) fn rank() -> Result<ExitCode, Failure> {
     launch::rank()
+}
+
+/// One rank of a launcher's job, on a device.
+pub(crate) fn device_rank() -> Result<ExitCode, Failure> {
+    launch::device_rank()
 }

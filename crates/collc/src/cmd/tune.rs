@@ -195,6 +195,7 @@ fn settings(
         time_limit_s: args.timeout,
         transport: transport.name().to_string(),
         checksums: false,
+        processes: false,
         shared_memory: false,
         deterministic: false,
         accumulate: None,

@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     /// Seconds without progress after which the rank gives up.
     pub(crate) time_limit_s: f64,
     pub(crate) transport: String,
+    /// Ranks on devices are processes.
+    pub(crate) processes: bool,
     /// Buffers lie where peers read them in place.
     pub(crate) shared_memory: bool,
     /// Payloads carry checksums over TCP.

@@ -46,14 +46,19 @@ fn meet(settings: &Settings, choices: u64, links: Vec<Link>) -> Result<TcpTransp
     options.token = Token::from(settings.token.clone());
     options.time_limit = Duration::from_secs_f64(settings.time_limit_s);
     options.links = links;
-    options.fingerprint = vec![
+    options.fingerprint = fingerprint(settings, choices);
+    coll_tcp::join(options).map_err(|error| Failure::wrong(error.to_string()))
+}
+
+/// What is equal on all ranks of a job.
+pub(super) fn fingerprint(settings: &Settings, choices: u64) -> Vec<(String, String)> {
+    vec![
         ("cells".into(), format!("{:?}", settings.cells)),
         ("dtype".into(), settings.dtype.to_string()),
         ("operator".into(), settings.op.to_string()),
         ("types".into(), format!("{:?} {:?}", settings.accumulate, settings.wire)),
         ("choices".into(), format!("{choices:016x}")),
-    ];
-    coll_tcp::join(options).map_err(|error| Failure::wrong(error.to_string()))
+    ]
 }
 
 /// Meets the others over TCP, who must have the same cells and choose alike.

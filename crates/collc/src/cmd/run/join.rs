@@ -1,11 +1,12 @@
 //! One rank of a job whose ranks are started one by one: by hand, or by a launcher that sets RANK, WORLD_SIZE,
 //! MASTER_ADDR and MASTER_PORT. Rank 0 hosts the rendezvous.
 
-use super::{launch, prepare, report};
+use super::{devices, launch, prepare, report};
 use crate::args::{RunArgs, TransportKind};
 use crate::failure::Failure;
 use crate::output;
-use coll::trial::{Milestone, run_rank};
+use coll::trial::{Milestone, RankReport, Settings, run_rank};
+use coll_plan::Plan;
 use coll_tcp::{Rendezvous, Token};
 use std::env;
 use std::process::ExitCode;
@@ -78,12 +79,6 @@ pub(super) fn run(args: &RunArgs, place: &Place) -> Result<ExitCode, Failure> {
         return Err(Failure::unusable("ranks that are threads of one process are not started one by one")
             .help("give `--ranks` to start all of them, or take `--transport auto`"));
     }
-    if args.transport == TransportKind::Cuda {
-        return Err(Failure::unusable(
-            "ranks on devices are streams of one process, and are not started one by one",
-        )
-        .help("give `--ranks` to start all of them, or take `--transport auto`"));
-    }
     let prepared = prepare::prepare(args, Some(place.world), Some(place.rank))?;
     let token = env::var("COLLC_TOKEN").unwrap_or_default();
     let server = match place.rank {
@@ -98,19 +93,27 @@ pub(super) fn run(args: &RunArgs, place: &Place) -> Result<ExitCode, Failure> {
     settings.token = token;
     settings.rendezvous =
         server.as_ref().map_or(place.rendezvous.clone(), |server| server.address().to_string());
-    let mut hear = |milestone| match milestone {
-        Milestone::Kill => launch::kill(),
-        Milestone::Spared(mishap) => output::complain(&launch::spared(mishap)),
-        Milestone::Iterations(_) => {}
-    };
-    let reports = run_rank(&settings, &prepared.plan, &mut hear);
+    let reports = reports(args, &settings, &prepared.plan);
     if let Some(server) = server {
         server.finish(Duration::from_secs(2));
     }
-    let reports = reports.map_err(|error| Failure::wrong(error.to_string()))?;
+    let reports = reports?;
     if place.rank == 0 {
         return report::print(args, &prepared, &reports);
     }
     let wrong = coll::trial::Summary::of(&reports).wrong;
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What all found, once this rank has run with the others.
+fn reports(args: &RunArgs, settings: &Settings, plan: &Plan) -> Result<Vec<RankReport>, Failure> {
+    if args.transport == TransportKind::Cuda {
+        return devices::rank(settings, plan, &mut |_| {});
+    }
+    let mut hear = |milestone| match milestone {
+        Milestone::Kill => launch::kill(),
+        Milestone::Spared(mishap) => output::complain(&launch::spared(mishap)),
+        Milestone::Iterations(_) => {}
+    };
+    run_rank(settings, plan, &mut hear).map_err(|error| Failure::wrong(error.to_string()))
 }

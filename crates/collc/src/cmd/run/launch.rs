@@ -6,7 +6,7 @@ use crate::args::{Format, RunArgs, TransportKind};
 use crate::failure::Failure;
 use crate::output;
 use crate::processes::{self, Heard, Processes, check_descriptors};
-use coll::trial::{Milestone, RankReport, Settings, TrialError, run_rank, run_threads};
+use coll::trial::{Milestone, RankReport, Settings, run_rank, run_threads};
 use coll_plan::{Plan, Proof};
 use coll_tcp::{Rendezvous, Token};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -38,7 +38,10 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     let mut prepared = prepare::prepare(args, ranks, None)?;
     let world = prepared.plan.world();
-    if args.transport == TransportKind::Cuda {
+    if args.transport == TransportKind::Cuda && args.processes {
+        // What is missing is said once, and not by every rank.
+        devices::told(world, devices::order(&prepared.settings, &prepared.plan))?;
+    } else if args.transport == TransportKind::Cuda {
         let bar = progress_bar(args, &prepared.settings);
         let reports = devices::run(&prepared.settings, &prepared.plan, &bar)?;
         return report::print(args, &prepared, &reports);
@@ -53,7 +56,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let bar = progress_bar(args, &prepared.settings);
     let outcome = match args.transport {
         TransportKind::Threads => threads(&prepared.settings, &prepared.plan, &bar),
-        _ => job(&prepared.settings, &prepared.plan, &bar),
+        TransportKind::Cuda => job("__device_rank", &prepared.settings, &prepared.plan, &bar),
+        _ => job(RANK, &prepared.settings, &prepared.plan, &bar),
     };
     drop(server);
     report::print(args, &prepared, &outcome?)
@@ -75,7 +79,7 @@ fn threads(settings: &Settings, plan: &Plan, bar: &ProgressBar) -> Result<Vec<Ra
         match outcome {
             Ok(all) => reports = reports.or(Some(all)),
             Err(error) => {
-                reasons.insert(rank, error_text(&error, rank));
+                reasons.insert(rank, error_text(&error.to_string(), rank));
             }
         }
     }
@@ -102,15 +106,26 @@ fn progress_bar(args: &RunArgs, settings: &Settings) -> ProgressBar {
     bar.with_style(style)
 }
 
-/// All ranks as processes: each is handed its settings and its part of the plan.
-fn job(settings: &Settings, plan: &Plan, bar: &ProgressBar) -> Result<Vec<RankReport>, Failure> {
+/// What a rank is started as that needs its own part of the plan alone.
+const RANK: &str = "__rank";
+
+/// All ranks as processes, started as `argument`: each is handed its settings and its part of the plan, or all of it.
+fn job(
+    argument: &str,
+    settings: &Settings,
+    plan: &Plan,
+    bar: &ProgressBar,
+) -> Result<Vec<RankReport>, Failure> {
     let messages = (0..plan.world()).map(|rank| {
         let settings = Settings { rank, ..settings.clone() };
+        if argument != RANK {
+            return message(&settings, plan);
+        }
         let mut slice = plan.slice(rank).expect("invariant: a whole plan has every rank");
         slice.proof = Some(Proof::Whole(settings.plan_hash.clone()));
         message(&settings, &slice)
     });
-    let mut ranks = Processes::start("__rank", messages)?;
+    let mut ranks = Processes::start(argument, messages)?;
     let mut reports = None;
     let heard = ranks.hear(|rank, line| match serde_json::from_str(line) {
         Ok(Word::Failed(reason)) => Heard::Failed(reason),
@@ -139,13 +154,30 @@ fn message(settings: &Settings, plan: &Plan) -> Vec<u8> {
 
 /// One rank, as its launcher started it.
 pub(super) fn rank() -> Result<ExitCode, Failure> {
+    attend(|settings, plan| {
+        let mut hear = |milestone| match milestone {
+            Milestone::Iterations(done) => say(&Word::Progress(done)),
+            Milestone::Kill => kill(),
+            Milestone::Spared(mishap) => output::complain(&spared(mishap)),
+        };
+        run_rank(settings, plan, &mut hear).map_err(|error| error.to_string())
+    })
+}
+
+/// One rank on a device, as its launcher started it.
+pub(super) fn device_rank() -> Result<ExitCode, Failure> {
+    attend(|settings, plan| {
+        let mut hear = |done| say(&Word::Progress(done));
+        devices::rank(settings, plan, &mut hear).map_err(|failure| failure.message().to_string())
+    })
+}
+
+/// Is told what to run, and says what came of it.
+fn attend(
+    run: impl FnOnce(&Settings, &Plan) -> Result<Vec<RankReport>, String>,
+) -> Result<ExitCode, Failure> {
     let (settings, plan) = told()?;
-    let mut hear = |milestone| match milestone {
-        Milestone::Iterations(done) => say(&Word::Progress(done)),
-        Milestone::Kill => kill(),
-        Milestone::Spared(mishap) => output::complain(&spared(mishap)),
-    };
-    let word = match run_rank(&settings, &plan, &mut hear) {
+    let word = match run(&settings, &plan) {
         Ok(reports) => Word::Done(if settings.rank == 0 { reports } else { Vec::new() }),
         Err(error) => Word::Failed(error_text(&error, settings.rank)),
     };
@@ -160,9 +192,8 @@ pub(super) fn kill() {
 }
 
 /// Every line names its rank.
-fn error_text(error: &TrialError, rank: u32) -> String {
-    let text = error.to_string();
-    if text.starts_with(&format!("rank {rank}")) { text } else { format!("rank {rank}: {text}") }
+fn error_text(text: &str, rank: u32) -> String {
+    if text.starts_with(&format!("rank {rank}")) { text.into() } else { format!("rank {rank}: {text}") }
 }
 
 fn say(word: &Word) {
