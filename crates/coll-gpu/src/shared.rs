@@ -59,6 +59,9 @@ pub struct SharedCall {
     own: Vec<Stream>,
     handles: Vec<StreamHandle>,
     bases: Vec<Pointer>,
+    /// For each stream of its own that has work, that all of it is done: what a lane did last may be heard of by another rank
+    /// alone, and must be over before anything is given back.
+    joins: Vec<(usize, Event)>,
     end: Event,
     last: Option<StreamHandle>,
     operation: u64,
@@ -300,6 +303,9 @@ impl Shared {
             Ok((events, own, Event::new(&self.device)?))
         };
         let (events, own, end) = make().map_err(on_rank)?;
+        let lanes = graph::lanes(&stream_plan, at).into_iter();
+        let joins = lanes.map(|lane| Ok((lane, Event::new(&self.device)?))).collect::<Result<_, _>>();
+        let joins = joins.map_err(on_rank)?;
         let mut handles = vec![StreamHandle::DEFAULT; stream_plan.streams.len()];
         let first = stream_plan.ranks[at].streams.start as usize;
         own.iter().enumerate().for_each(|(lane, stream)| handles[first + 1 + lane] = stream.handle());
@@ -311,6 +317,7 @@ impl Shared {
             own,
             handles,
             bases,
+            joins,
             end,
             last: None,
             operation: 0,
@@ -405,9 +412,18 @@ impl SharedCall {
             carriage.run(run);
         }
         self.enqueue(Words::Number(run), &mut current)?;
+        self.join(stream).map_err(on_rank)?;
         self.end.record(stream).map_err(on_rank)?;
         self.last = Some(stream);
         Ok(())
+    }
+
+    /// Has a stream go on when all others of the rank are done.
+    fn join(&self, stream: StreamHandle) -> Result<(), GpuError> {
+        self.joins.iter().try_for_each(|(lane, join)| {
+            join.record(self.handles[*lane])?;
+            stream.wait(join)
+        })
     }
 
     /// Puts all work on the streams that are in `handles`.

@@ -45,16 +45,14 @@ impl SharedCall {
     /// The graph of a run; words are as they are before the first.
     fn record(&mut self) -> Result<Graph, GroupError> {
         let at = self.rank as usize;
-        let lanes = lanes(&self.stream_plan, at);
         let make = |call: &mut SharedCall| -> Result<_, GpuError> {
             call.words.fill(0)?;
-            let joins = lanes.iter().map(|_| Event::new(&call.device)).collect::<Result<Vec<_>, _>>()?;
             let (begin, stream) = (Event::new(&call.device)?, Stream::new(&call.device)?);
-            Ok((stream, begin, joins, Current::of(&call.device)?))
+            Ok((stream, begin, Current::of(&call.device)?))
         };
         let made = make(self);
         let made = made.map_err(|error| located(&self.stream_plan, 0, at, None, error));
-        let (stream, begin, joins, mut current) = made?;
+        let (stream, begin, mut current) = made?;
         let origin = stream.handle();
         let first = self.stream_plan.ranks[at].streams.start as usize;
         self.handles[first] = origin;
@@ -62,22 +60,18 @@ impl SharedCall {
         Graph::capture(&self.device, origin, || {
             // A lane may wait for another rank's word before it waits for anything of this one.
             begin.record(origin).map_err(on_rank)?;
-            for &lane in &lanes {
-                self.handles[lane].wait(&begin).map_err(on_rank)?;
+            for (lane, _) in &self.joins {
+                self.handles[*lane].wait(&begin).map_err(on_rank)?;
             }
             self.enqueue(Words::Flag, &mut current)?;
-            // What a lane did last may be heard of by another rank alone.
-            for (&lane, join) in lanes.iter().zip(&joins) {
-                let joined = join.record(self.handles[lane]).and_then(|()| origin.wait(join));
-                joined.map_err(on_rank)?;
-            }
+            self.join(origin).map_err(on_rank)?;
             Ok(())
         })
     }
 }
 
 /// A rank's streams that have work, beside the caller's.
-fn lanes(stream_plan: &StreamPlan, rank: usize) -> Vec<usize> {
+pub(super) fn lanes(stream_plan: &StreamPlan, rank: usize) -> Vec<usize> {
     let streams = stream_plan.ranks[rank].streams.clone().skip(1);
     let works = |stream: &u32| stream_plan.work.iter().any(|work| work.stream == *stream);
     streams.filter(works).map(|stream| stream as usize).collect()
