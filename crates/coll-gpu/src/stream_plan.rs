@@ -13,7 +13,6 @@ mod arithmetic;
 mod clocks;
 mod fuse;
 mod lower;
-mod of_rank;
 mod order;
 mod parcels;
 mod pieces;

@@ -40,8 +40,10 @@ pub enum Heading {
 
 impl StreamPlan {
     /// One rank's part, where each rank is a process: events that cross from one to another are told by words, and parcels are
-    /// those of the rank, numbered anew.
-    pub(crate) fn of_rank(mut self, rank: u32) -> StreamPlan {
+    /// those of the rank, numbered anew. A rank waits for a word once, and has an event behind that for others of its streams, so that
+    /// a word can be set back when it is heard.
+    pub fn of_rank(mut self, rank: u32) -> StreamPlan {
+        let mut heard = vec![false; self.events as usize];
         let crossing = Crossing::of(&self, rank);
         let mut own_parcels = vec![None; self.parcels.len()];
         let own = (0..self.parcels.len()).filter(|&at| self.parcels[at].rank == rank);
@@ -55,7 +57,14 @@ impl StreamPlan {
                     own.extend(crossing.told(event).map(|deed| Work { deed, ..*work }));
                     continue;
                 }
-                Deed::Wait(event) if crossing.recorders[event as usize] != rank => Deed::Await(event),
+                Deed::Wait(event) if crossing.recorders[event as usize] != rank && !heard[event as usize] => {
+                    heard[event as usize] = true;
+                    own.push(Work { deed: Deed::Await(event), ..*work });
+                    if crossing.own_waits[event as usize] > 1 {
+                        own.push(Work { deed: Deed::Record(event), ..*work });
+                    }
+                    continue;
+                }
                 Deed::Post(at) => Deed::Post(renumbered(at)),
                 Deed::Collect(at) => Deed::Collect(renumbered(at)),
                 _ => work.deed.clone(),
@@ -73,23 +82,29 @@ struct Crossing {
     rank: u32,
     recorders: Vec<u32>,
     waiters: Vec<Vec<u32>>,
+    /// How often streams of the rank wait for it.
+    own_waits: Vec<u32>,
 }
 
 impl Crossing {
     fn of(stream_plan: &StreamPlan, rank: u32) -> Crossing {
         let mut recorders = vec![rank; stream_plan.events as usize];
         let mut waiters: Vec<Vec<u32>> = vec![Vec::new(); stream_plan.events as usize];
+        let mut own_waits = vec![0u32; stream_plan.events as usize];
         for work in &stream_plan.work {
-            let rank = stream_plan.streams[work.stream as usize].rank;
+            let other = stream_plan.streams[work.stream as usize].rank;
             match work.deed {
-                Deed::Record(event) => recorders[event as usize] = rank,
-                Deed::Wait(event) if !waiters[event as usize].contains(&rank) => {
-                    waiters[event as usize].push(rank);
+                Deed::Record(event) => recorders[event as usize] = other,
+                Deed::Wait(event) => {
+                    own_waits[event as usize] += u32::from(other == rank);
+                    if !waiters[event as usize].contains(&other) {
+                        waiters[event as usize].push(other);
+                    }
                 }
                 _ => {}
             }
         }
-        Crossing { rank, recorders, waiters }
+        Crossing { rank, recorders, waiters, own_waits }
     }
 
     /// How those who wait for an event of this rank are told of it.
