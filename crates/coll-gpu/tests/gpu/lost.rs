@@ -206,3 +206,19 @@ fn no_pinned_memory_is_told() {
     });
     assert!(refused.iter().all(|text| text.contains("pinned memory")), "{refused:?}");
 }
+
+/// A graph cannot post messages to other machines: capturing one is refused on all ranks, in words.
+#[test]
+fn a_graph_of_messages_to_other_machines_is_refused() {
+    let plan = ring(2);
+    let call = Call::new(&plan, &Case::new(RedOp::Sum, DType::F32));
+    let setup = Setup::apart(2, seed());
+    let session = setup.session();
+    setup.run(&session, &Arc::new(Mesh::default()), |mut shared, rank| {
+        let own = Own::new(&shared, &call, rank);
+        let ready = prepare(&mut shared, &call, &own).expect("it is made ready");
+        let refused = shared.capture(ready, LIMIT).err().expect("it is refused").to_string();
+        assert!(refused.contains("which a graph cannot"), "{refused}");
+    });
+    session.verdict().expect("nothing is left to chance");
+}
