@@ -310,8 +310,9 @@ fn background(comm: &mut Communicator, call: &Call) -> Result<(), CommError> {
     Ok(())
 }
 
-const WAYS: [fn(&mut Communicator, &Call) -> Result<(), CommError>; 4] =
-    [blocking, grouped, prepared, background];
+type Way = fn(&mut Communicator, &Call) -> Result<(), CommError>;
+
+const WAYS: [Way; 4] = [blocking, grouped, prepared, background];
 
 fn every_way(comm: &mut Communicator) -> Result<(), CommError> {
     let n = comm.world() as usize;
