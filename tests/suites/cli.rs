@@ -256,8 +256,7 @@ fn a_broken_schedule_is_found_wrong_and_named_by_count() {
     assert!(diagnostic["line"].as_u64().is_some() && diagnostic["column"].as_u64().is_some());
     assert_eq!(document["schedules"][0]["ranks"][0]["ok"], false);
     for command in ["check", "compile"] {
-        let large = ["gather.binomial", "--ranks", "10000"];
-        let output = run(&[&[command], &large[..]].concat());
+        let output = run(&[command, "gather.binomial", "--ranks", "10000"]);
         let told = stdout(&output) + &stderr(&output);
         assert!(told.contains("is too large for") && !told.contains("wrong"), "{told}");
     }
@@ -504,11 +503,14 @@ fn a_killed_rank_is_named_and_no_process_stays() {
 
 #[test]
 fn an_interrupt_leaves_no_process() {
-    let child = collc(&["run", RING, "--ranks", "3", "--bytes", "1MiB", "--iters", "100000"])
+    // Tests that run in the background inherit that interrupts are ignored, and so would `collc`.
+    let child = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_collc"), "run", "--iters", "100000"])
+        .args([&root().join(RING).display().to_string(), "--ranks", "3", "--bytes", "1MiB"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("collc starts");
+        .expect("env starts");
     let ranks = wait_for_children(child.id(), 3);
     signal(child.id(), "INT");
     let output = child.wait_with_output().expect("it ends");
