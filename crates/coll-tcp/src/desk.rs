@@ -129,6 +129,11 @@ impl Desk {
         if !roster.is_full() {
             return;
         }
+        if roster.is_deserted() {
+            // All of them speak otherwise than the server, and have been told by its challenge.
+            self.rosters.remove(&job);
+            return self.forget(line);
+        }
         let verdict = roster.judge();
         if let Some(roster) = self.rosters.remove(&job) {
             match verdict {
