@@ -221,3 +221,6 @@ impl Write for Wire<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
