@@ -126,7 +126,13 @@ impl Session {
             match self.tls.reader().read(&mut into[got..]) {
                 // A word of the end, which is the end of a link as any other is.
                 Ok(0) => return self.ended(got, "it closed the connection"),
-                Ok(count) => got += count,
+                Ok(count) => {
+                    got += count;
+                    if got < into.len() {
+                        // Until there is no more, or the end.
+                        continue;
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return self.ended(got, &format!("TLS: {error}")),
             }
