@@ -253,6 +253,7 @@ fn b042_ranks_as_threads_of_one_process() {
         ranks_per_host: None,
         machines: Vec::new(),
         checksums: false,
+        tls: false,
         mishaps: Vec::new(),
     };
     let threads: Vec<_> = (0..4)

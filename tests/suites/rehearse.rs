@@ -24,7 +24,7 @@ fn collc_with(
     if let Some(fault) = fault {
         command.env("COLLC_FAULT", fault);
     }
-    command.env_remove("COLLC_CHECKSUM").envs(variables.iter().copied());
+    command.env_remove("COLLC_CHECKSUM").env_remove("COLLC_TLS").envs(variables.iter().copied());
     command.output().expect("collc starts")
 }
 
@@ -144,6 +144,62 @@ fn a_rank_that_is_killed_is_named() {
 fn damage_is_found_by_judging() {
     for transport in PROCESSES.into_iter().chain(["threads"]) {
         fails(transport, "rank1:step2:corrupt", &["wrong"]);
+    }
+}
+
+#[test]
+fn runs_within_tls() {
+    let run = ["--ranks", "3", "--bytes", "200K", "--iters", "2", "--format", "json"];
+    for (operation, transport) in coll::OPERATIONS.into_iter().zip(["tcp", "auto"].into_iter().cycle()) {
+        let apart = ["--tls", "--ranks-per-host", "2"];
+        let more = if transport == "auto" { &apart[..] } else { &apart[..1] };
+        let output = collc(transport, None, &[&[operation], &run[..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{operation} over {transport}: {}", said(&output));
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
+        assert_eq!(told["wrong"], 0, "{operation} over {transport}");
+    }
+    let arguments = ["allreduce", "--ranks", "3", "--bytes", "1K"];
+    let output = collc_with("tcp", None, &[("COLLC_TLS", "1")], &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let output = collc_with("tcp", None, &[("COLLC_TLS", "yes")], &arguments);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("COLLC_TLS is `yes`"), "{}", said(&output));
+    // A rank that dies is told as it is without.
+    let output =
+        collc("tcp", Some("rank2:step1:kill"), &[&["allreduce.ring", "--tls"], &arguments[1..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("rank 2"), "{}", said(&output));
+}
+
+/// Ranks that are started one by one: TLS needs their token, and all of them.
+#[test]
+fn tls_is_had_by_all_ranks_with_a_token_or_by_none() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let place = listener.local_addr().expect("it is bound").to_string();
+    drop(listener);
+    let rank = |rank: &'static str, tls: bool, token: &'static str| {
+        let place = place.clone();
+        std::thread::spawn(move || {
+            let run =
+                ["allreduce", "--world-size", "2", "--rendezvous", &place, "--rank", rank, "--timeout", "20"];
+            let run = [&run[..], if tls { &["--tls"] } else { &[] }].concat();
+            collc_with("tcp", None, &[("COLLC_TOKEN", token)], &run)
+        })
+    };
+    let output = rank("0", true, "").join().expect("no thread panics");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("COLLC_TOKEN"), "{}", said(&output));
+    for tls in [[true, true], [true, false], [false, true]] {
+        let began = Instant::now();
+        let ranks = [rank("0", tls[0], "sesame"), rank("1", tls[1], "sesame")];
+        for output in ranks.map(|rank| rank.join().expect("no thread panics")) {
+            let said = said(&output);
+            match tls {
+                [true, true] => assert_eq!(output.status.code(), Some(0), "{said}"),
+                _ => assert!(output.status.code() == Some(1) && said.contains("COLLC_TLS"), "{said}"),
+            }
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "nobody waits for the time limit");
     }
 }
 

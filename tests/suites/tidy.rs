@@ -82,6 +82,8 @@ fn named_packages_stand_in_one_manifest_each() {
         ("pest", "coll-syntax"),
         ("petgraph", "coll-ir"),
         ("tokio", "coll-tcp"),
+        ("rustls", "coll-tcp"),
+        ("tokio-rustls", "coll-tcp"),
         ("clap", "collc"),
         ("toml", "coll-topo"),
         ("memmap2", "collc"),

@@ -17,7 +17,8 @@ use crate::handshake::challenge;
 use crate::host;
 use crate::links::Ground;
 use crate::socket;
-use crate::wire::{LinkClaim, PROTOCOL_VERSION};
+use crate::stream::Stream;
+use crate::wire::LinkClaim;
 
 /// How many connections of one peer wait at most.
 const OF_A_PEER: usize = 64;
@@ -31,7 +32,7 @@ pub(crate) struct Stash(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    waiting: Mutex<BTreeMap<Link, TcpStream>>,
+    waiting: Mutex<BTreeMap<Link, Stream>>,
     /// Something was put in.
     news: Notify,
 }
@@ -42,7 +43,7 @@ impl Stash {
     }
 
     /// Takes a link that has come, or that will come.
-    pub(crate) async fn take(&self, link: Link) -> TcpStream {
+    pub(crate) async fn take(&self, link: Link) -> Stream {
         loop {
             // From here on, news are not missed.
             let news = self.0.news.notified();
@@ -56,7 +57,7 @@ impl Stash {
     }
 
     /// A second connection for a link replaces the first: the peer has given that up.
-    fn put(&self, link: Link, stream: TcpStream) {
+    fn put(&self, link: Link, stream: Stream) {
         self.waiting().insert(link, stream);
         self.0.news.notify_waiters();
     }
@@ -68,7 +69,7 @@ impl Stash {
         waiting.contains_key(&link) || waiting.range(of_peer).count() < OF_A_PEER
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<Link, TcpStream>> {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<Link, Stream>> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -99,14 +100,14 @@ pub(crate) async fn attend(listener: TcpListener, ground: Ground, stash: Stash) 
 }
 
 /// Hears one connection out: a peer's link, or nothing.
-async fn hear_out(mut stream: TcpStream, ground: &Ground, stash: &Stash) -> Option<(Link, TcpStream)> {
+async fn hear_out(stream: TcpStream, ground: &Ground, stash: &Stash) -> Option<(Link, Stream)> {
     socket::prepare(&stream).ok()?;
     if let Some(size_bytes) = ground.socket_buffer_bytes {
         socket::set_buffers(&stream, size_bytes).ok()?;
     }
-    let claim = challenge(&mut stream, &ground.token, |claim| fits(claim, ground, stash)).await?;
+    let (stream, claim) = challenge(stream, &ground.keys, |claim| fits(claim, ground, stash)).await?;
     let link = Link { peer: claim.what.from, channel: claim.what.channel };
-    (claim.version == PROTOCOL_VERSION).then_some((link, stream))
+    claim.is_like(&ground.keys).then_some((link, stream))
 }
 
 fn fits(claim: &LinkClaim, ground: &Ground, stash: &Stash) -> Result<(), String> {
@@ -140,12 +141,14 @@ pub(crate) async fn listening(ground: &Ground) -> (std::net::SocketAddr, Stash) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handshake::Keys;
     use crate::links::dial_once;
     use crate::token::Token;
     use expect_test::expect;
 
     fn ground(rank: u32) -> Ground {
-        Ground { rank, world: 4, generation: 9, token: Token::from("sesame"), socket_buffer_bytes: None }
+        let keys = Keys::new(Token::from("sesame"), false).unwrap();
+        Ground { rank, world: 4, generation: 9, keys, socket_buffer_bytes: None }
     }
 
     #[tokio::test]
@@ -180,12 +183,12 @@ mod tests {
         assert_eq!(refused, "rank 1 has not asked for 64 connections of rank 3 yet");
         held.push(dial_once(&ground(2), link(99), address).await.unwrap());
         let theirs = stash.take(Link { peer: 3, channel: 5 }).await;
-        assert_eq!(theirs.peer_addr().unwrap(), held[5].local_addr().unwrap());
+        assert_eq!(theirs.socket().peer_addr().unwrap(), held[5].socket().local_addr().unwrap());
         dial_once(&ground(3), link(99), address).await.unwrap();
         // A link that comes twice: the later one counts.
         let again = dial_once(&ground(3), link(7), address).await.unwrap();
         tokio::task::yield_now().await;
         let theirs = stash.take(Link { peer: 3, channel: 7 }).await;
-        assert_eq!(theirs.peer_addr().unwrap(), again.local_addr().unwrap());
+        assert_eq!(theirs.socket().peer_addr().unwrap(), again.socket().local_addr().unwrap());
     }
 }

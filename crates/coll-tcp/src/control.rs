@@ -10,9 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use coll_exec::{Fault, Link};
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedWriteHalf;
+use tokio::io::{AsyncWriteExt, WriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -22,6 +20,7 @@ use crate::board::{Board, Explanation};
 use crate::error::StartError;
 use crate::links::{Connected, Paths};
 use crate::options::JoinOptions;
+use crate::stream::Stream;
 use crate::wire::{FrameError, Limits, ToRank, ToServer, read_frame, write_frame};
 
 /// How long a goodbye may take: a server that does not answer is not waited for.
@@ -174,15 +173,15 @@ impl Drop for Control {
 
 /// A rank's connection to the server.
 pub(crate) struct Server {
-    writer: OwnedWriteHalf,
+    writer: WriteHalf<Stream>,
     inbox: UnboundedReceiver<Incoming>,
     rank: u32,
     pub(crate) identity: Identity,
 }
 
 impl Server {
-    pub(crate) fn new(stream: TcpStream, options: &JoinOptions) -> Server {
-        let (mut reader, writer) = stream.into_split();
+    pub(crate) fn new(stream: Stream, options: &JoinOptions) -> Server {
+        let (mut reader, writer) = tokio::io::split(stream);
         let (sender, inbox) = unbounded_channel();
         let limits = Limits::from_server(options.world);
         // Reading a frame cannot be broken off in the middle, so a task of its own does it.

@@ -129,6 +129,12 @@ impl Desk {
         if !roster.is_full() {
             return;
         }
+        if roster.is_deserted() {
+            // All of them speak otherwise than the server, and have been told by its challenge.
+            let lines: Vec<LineId> = roster.lines().collect();
+            self.rosters.remove(&job);
+            return lines.into_iter().for_each(|line| self.forget(line));
+        }
         let verdict = roster.judge();
         if let Some(roster) = self.rosters.remove(&job) {
             match verdict {

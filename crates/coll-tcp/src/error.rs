@@ -9,6 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use coll_exec::Link;
 use serde::{Deserialize, Serialize};
 
+use crate::handshake::on;
+
 /// Why [`join`](crate::join()) or [`Rendezvous::bind`](crate::Rendezvous::bind) failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -97,6 +99,23 @@ pub enum StartError {
         /// As it was given.
         address: String,
     },
+    /// TLS is on for this rank and off for the server, or the other way round.
+    #[error(
+        "TLS is {} for this rank and {} for the rendezvous at {address}\nhelp: give every rank the same, and whoever hosts the rendezvous: `--tls`, or COLLC_TLS=1, turns it on (`Builder::tls` in Rust)",
+        on(!*theirs),
+        on(*theirs)
+    )]
+    TlsUnlike {
+        /// As it was given.
+        address: String,
+        /// Whether the server has it on.
+        theirs: bool,
+    },
+    /// There is nothing that a key could be made from.
+    #[error(
+        "TLS is on, and there is no token to make its key from\nhelp: give every rank the job's token: set COLLC_TOKEN to one secret on all of them (`Builder::token` in Rust)"
+    )]
+    TlsWithoutToken,
     /// This rank and the server speak different protocols.
     #[error(
         "protocol version: this rank has {ours}, the rendezvous at {address} has {theirs}\nhelp: run the same version of collc everywhere"

@@ -18,12 +18,13 @@ use crate::board::Board;
 use crate::control::{Control, Controls, Identity, Incoming, Server, controls};
 use crate::dial::{Backoff, Race};
 use crate::error::{RankList, StartError};
-use crate::handshake::{HandshakeError, introduce};
+use crate::handshake::{HandshakeError, Keys, introduce};
 use crate::host::{Host, ensure_descriptors};
 use crate::interfaces;
 use crate::links::{Connected, Ground, Paths};
 use crate::options::JoinOptions;
 use crate::socket;
+use crate::stream::Stream;
 use crate::transport::{LIMIT_MAX, TcpTransport};
 use crate::wire::{Contact, Entry, FrameError, Limits, Particulars, RankClaim, ToRank, ToServer, frame_head};
 
@@ -117,15 +118,16 @@ fn attend_to_job(
 
 async fn start(options: &JoinOptions, chosen: Vec<IpAddr>) -> Result<(Server, Paths, Connected), StartError> {
     let deadline = deadline_of(options);
-    let stream = reach(options, deadline).await?;
+    let keys = Keys::new(options.token.clone(), options.tls)?;
+    let stream = reach(options, &keys, deadline).await?;
     let listener = listen(options)?;
     let ends =
         |error: io::Error| StartError::System { what: "read a socket's address", detail: error.to_string() };
-    let server_ip = stream.peer_addr().map_err(ends)?.ip().to_canonical();
+    let server_ip = stream.socket().peer_addr().map_err(ends)?.ip().to_canonical();
     let contact = Contact {
         listen: listener.local_addr().map_err(ends)?,
         advertise: options.advertise.clone(),
-        control_ip: stream.local_addr().map_err(ends)?.ip().to_canonical(),
+        control_ip: stream.socket().local_addr().map_err(ends)?.ip().to_canonical(),
         host: Host::here(),
         chosen,
     };
@@ -136,7 +138,7 @@ async fn start(options: &JoinOptions, chosen: Vec<IpAddr>) -> Result<(Server, Pa
         rank: options.rank,
         world: options.world,
         generation,
-        token: options.token.clone(),
+        keys,
         socket_buffer_bytes: options.socket_buffer_bytes,
     };
     let stash = Stash::new();
@@ -182,7 +184,7 @@ fn register(options: &JoinOptions, contact: Contact) -> Result<ToServer, StartEr
 }
 
 /// Connects to the server and proves it, trying again while nobody is there yet.
-async fn reach(options: &JoinOptions, deadline: Instant) -> Result<TcpStream, StartError> {
+async fn reach(options: &JoinOptions, keys: &Keys, deadline: Instant) -> Result<Stream, StartError> {
     let began = Instant::now();
     let mut tries = 0;
     let mut last = String::from("its name was not looked up in time");
@@ -195,7 +197,7 @@ async fn reach(options: &JoinOptions, deadline: Instant) -> Result<TcpStream, St
             while let Some((_, outcome)) = race.next().await {
                 tries += 1;
                 let reached = match outcome {
-                    Ok(stream) => introduce_to_server(options, stream, deadline, &answered).await,
+                    Ok(stream) => introduce_to_server(options, keys, stream, deadline, &answered).await,
                     Err(error) => Err(Reach::Again(error.to_string())),
                 };
                 match reached {
@@ -245,10 +247,11 @@ async fn resolve(address: &str, until: Instant) -> Result<Vec<SocketAddr>, Start
 /// `answered` says, if this is broken off, whether somebody accepted the connection and was silent then.
 async fn introduce_to_server(
     options: &JoinOptions,
-    mut stream: TcpStream,
+    keys: &Keys,
+    stream: TcpStream,
     deadline: Instant,
     answered: &Cell<bool>,
-) -> Result<TcpStream, Reach> {
+) -> Result<Stream, Reach> {
     answered.set(true);
     let patience = deadline.saturating_duration_since(Instant::now());
     let claim = RankClaim {
@@ -258,10 +261,13 @@ async fn introduce_to_server(
         patience_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
     };
     let address = options.address.clone();
-    let introduced = introduce(&mut stream, &options.token, claim).await;
+    let introduced = introduce(stream, keys, claim).await;
     answered.set(false);
     match introduced {
-        Ok(()) => Ok(stream),
+        Ok(stream) => Ok(stream),
+        Err(HandshakeError::Unlike { theirs }) => {
+            Err(Reach::Final(StartError::TlsUnlike { address, theirs }))
+        }
         Err(HandshakeError::Version { theirs }) => {
             Err(Reach::Final(StartError::Version { address, ours: crate::wire::PROTOCOL_VERSION, theirs }))
         }

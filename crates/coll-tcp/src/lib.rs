@@ -9,13 +9,13 @@
 //! - **Links**, one for each pair of peers and channel that a plan uses, made when it first needs them: plain
 //!   non-blocking sockets, driven by the calling thread. No thread stands between the executor and the kernel.
 //!
-//! Every connection proves that it belongs to the job before it is heard. Nothing read from the network is trusted
+//! Either is bare or within TLS ([`JoinOptions::tls`]). Every connection proves that it belongs to the job before it is heard. Nothing read from the network is trusted
 //! for a length, and nothing waits without a time limit. Whoever waits in vain is told who is to blame.
 //!
-//! How to read it, from the bottom: `token` and `wire` (what is said), `call` and `inquiry` (what ranks do, and what the
+//! How to read it, from the bottom: `token`, `tls`, `stream` and `wire` (how and what is said), `call` and `inquiry` (what ranks do, and what the
 //! server makes of it), `roster` and `job` (what the server decides: pure state, no sockets), `server`; then `options`,
 //! `address`, `dial`, `accept`, `links`, `join` (how a rank starts and connects), `control` and `board` (its two
-//! threads), `wires`, `spin`, `transport` and `stall` (how it runs, and what it does when nothing moves).
+//! threads), `session` (TLS on a link), `wires`, `spin`, `transport` and `stall` (how it runs, and what it does when nothing moves).
 
 mod accept;
 mod address;
@@ -37,9 +37,12 @@ mod links;
 mod options;
 mod roster;
 mod server;
+mod session;
 mod socket;
 mod spin;
 mod stall;
+mod stream;
+mod tls;
 mod token;
 mod transport;
 mod wire;

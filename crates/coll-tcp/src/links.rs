@@ -19,10 +19,11 @@ use crate::accept::Stash;
 use crate::address::candidates;
 use crate::dial::{Backoff, Race};
 use crate::error::{Attempt, LinkFailure, StartError};
-use crate::handshake::introduce;
+use crate::handshake::{Keys, introduce};
 use crate::host::Host;
 use crate::interfaces;
-use crate::token::Token;
+use crate::session::Session;
+use crate::stream::Stream;
 use crate::wire::{Entry, LinkClaim};
 
 /// How many peers a rank connects to at a time, so that an all-to-all does not flood the peers' queues.
@@ -38,12 +39,12 @@ pub(crate) struct Ground {
     pub(crate) rank: u32,
     pub(crate) world: u32,
     pub(crate) generation: u64,
-    pub(crate) token: Token,
+    pub(crate) keys: Keys,
     pub(crate) socket_buffer_bytes: Option<usize>,
 }
 
 /// The links that are connected, by link.
-pub(crate) type Connected = BTreeMap<Link, std::net::TcpStream>;
+pub(crate) type Connected = BTreeMap<Link, (std::net::TcpStream, Option<Box<Session>>)>;
 
 /// What was tried so far, by link: the error's text, if time runs out.
 type Tried = Arc<Mutex<BTreeMap<Link, BTreeMap<SocketAddr, (u32, String)>>>>;
@@ -93,10 +94,14 @@ impl Paths {
                 }
             }
         }
-        connected.into_iter().map(|(link, stream)| Ok((link, stream.into_std().map_err(unusable)?))).collect()
+        let handed = |(link, stream): (Link, Stream)| {
+            let (socket, tls) = stream.into_parts().map_err(unusable)?;
+            Ok((link, (socket, tls.map(|tls| Box::new(Session::new(tls))))))
+        };
+        connected.into_iter().map(handed).collect()
     }
 
-    fn start(&self, links: &[Link], tried: &Tried) -> JoinSet<(Link, TcpStream)> {
+    fn start(&self, links: &[Link], tried: &Tried) -> JoinSet<(Link, Stream)> {
         let turns = Arc::new(Semaphore::new(AT_A_TIME));
         let here = Host::here();
         let mut connecting = JoinSet::new();
@@ -125,7 +130,7 @@ async fn dial(
     addresses: Vec<SocketAddr>,
     turns: Arc<Semaphore>,
     tried: Tried,
-) -> (Link, TcpStream) {
+) -> (Link, Stream) {
     let mut pause = Backoff::new();
     loop {
         let turn = turns.acquire().await;
@@ -150,16 +155,15 @@ async fn dial(
     }
 }
 
-async fn claim_link(mut stream: TcpStream, ground: &Ground, link: Link) -> Result<TcpStream, String> {
+async fn claim_link(stream: TcpStream, ground: &Ground, link: Link) -> Result<Stream, String> {
     let claim =
         LinkClaim { generation: ground.generation, from: ground.rank, to: link.peer, channel: link.channel };
-    introduce(&mut stream, &ground.token, claim).await.map_err(|error| error.to_string())?;
-    Ok(stream)
+    introduce(stream, &ground.keys, claim).await.map_err(|error| error.to_string())
 }
 
 /// One try at one address, for tests of the accepting side.
 #[cfg(test)]
-pub(crate) async fn dial_once(ground: &Ground, link: Link, address: SocketAddr) -> Result<TcpStream, String> {
+pub(crate) async fn dial_once(ground: &Ground, link: Link, address: SocketAddr) -> Result<Stream, String> {
     let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
     claim_link(stream, ground, link).await
 }
@@ -184,6 +188,7 @@ fn failures(rank: u32, missing: impl Iterator<Item = Link>, tried: &Tried) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::token::Token;
     use crate::wire::Contact;
     use expect_test::expect;
     use std::net::Ipv4Addr;
@@ -210,9 +215,9 @@ mod tests {
             }
         });
         let links = [0, 1, 3].map(|peer| Link { peer, channel: 5 });
-        let token = Token::from("sesame");
+        let keys = Keys::new(Token::from("sesame"), false).unwrap();
         let paths = Paths {
-            ground: Ground { rank: 2, world: 4, generation: 1, token, socket_buffer_bytes: None },
+            ground: Ground { rank: 2, world: 4, generation: 1, keys, socket_buffer_bytes: None },
             server_ip: Ipv4Addr::LOCALHOST.into(),
             stash: Stash::new(),
             known: [(0, peer(0, closed)), (1, peer(1, other_address))].into(),

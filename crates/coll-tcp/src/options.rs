@@ -21,6 +21,9 @@ pub struct JoinOptions {
     pub address: String,
     /// The job's token. Empty by default, which keeps nobody out who speaks the protocol.
     pub token: Token,
+    /// Whether every connection is within TLS, whose key is made from the token: nobody else reads or changes what is
+    /// sent. Equal on all ranks and the server ([`Rendezvous::bind_tls`](crate::Rendezvous::bind_tls)). Off by default.
+    pub tls: bool,
     /// Tells jobs apart that use one server. Empty by default.
     pub job: String,
     /// What every rank must have the same, as ordered (field, value) pairs: the plan's hash, the count and so on.
@@ -55,6 +58,7 @@ impl JoinOptions {
             world,
             address: address.into(),
             token: Token::default(),
+            tls: false,
             job: String::new(),
             fingerprint: Vec::new(),
             links: Vec::new(),
@@ -77,6 +81,9 @@ impl JoinOptions {
         }
         if world == 1 && rank != 0 {
             return wrong(format!("rank {rank} of 1 rank; the only one is rank 0"));
+        }
+        if self.tls && self.token.reveal().is_empty() {
+            return Err(StartError::TlsWithoutToken);
         }
         if self.time_limit.is_zero() {
             return wrong("a time limit of 0 s".to_owned());

@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::error::{Disagreement, Opinion, RankList, Refusal};
-use crate::wire::{PROTOCOL_VERSION, Particulars};
+use crate::handshake::on;
+use crate::wire::Particulars;
 
 /// Names a control connection within the server.
 pub(crate) type LineId = u64;
@@ -17,10 +18,13 @@ pub(crate) type LineId = u64;
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
     pub(crate) version: u32,
+    /// Whether TLS is on for it.
+    pub(crate) tls: bool,
     pub(crate) rank: u32,
     pub(crate) world: u32,
     pub(crate) patience: Duration,
-    /// None of a rank with another protocol version: it says no more that can be understood.
+    /// None of a rank with another protocol version, or that differs from the server in TLS: it says no more that can be
+    /// understood.
     pub(crate) particulars: Option<Particulars>,
     pub(crate) observed_ip: IpAddr,
     pub(crate) beside_server: bool,
@@ -58,10 +62,10 @@ impl Roster {
         self.members.insert(line, registration);
     }
 
-    /// Takes a rank out whose connection closed. One with another protocol version has closed because of that, and
-    /// must stay to be told of.
+    /// Takes a rank out whose connection closed. One that has said no particulars has closed because of that, and must
+    /// stay to be told of.
     pub(crate) fn leave(&mut self, line: LineId) {
-        if self.members.get(&line).is_some_and(|member| member.version != PROTOCOL_VERSION) {
+        if self.members.get(&line).is_some_and(|member| member.particulars.is_none()) {
             return;
         }
         if let Some(member) = self.members.remove(&line) {
@@ -71,7 +75,7 @@ impl Roster {
 
     /// Whether nobody is here that can still be told anything.
     pub(crate) fn is_deserted(&self) -> bool {
-        self.members.values().all(|member| member.version != PROTOCOL_VERSION)
+        self.members.values().all(|member| member.particulars.is_none())
     }
 
     pub(crate) fn deadline(&self) -> Instant {
@@ -94,6 +98,7 @@ impl Roster {
     /// Why these ranks make no job, if so. Of a roster that is not full, what is known already.
     pub(crate) fn judge(&self) -> Result<(), Refusal> {
         self.agree("the protocol version", |member| member.version.to_string())?;
+        self.agree("TLS (`--tls`, COLLC_TLS)", |member| on(member.tls).to_owned())?;
         self.agree("the number of ranks", |member| member.world.to_string())?;
         self.ranks_in_range()?;
         self.ranks_differ()?;
@@ -246,6 +251,7 @@ mod tests {
     use super::*;
     use crate::host::Host;
     use crate::wire::Contact;
+    use crate::wire::PROTOCOL_VERSION;
     use expect_test::{Expect, expect};
 
     struct Member {
@@ -280,6 +286,7 @@ mod tests {
             };
             let registration = Registration {
                 version: member.version,
+                tls: false,
                 rank: member.rank,
                 world: member.world,
                 patience: Duration::from_secs(5),

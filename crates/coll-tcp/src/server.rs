@@ -5,22 +5,22 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tokio::io::{ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::desk::{Desk, Event, Letter};
 use crate::error::StartError;
-use crate::handshake::{self, challenge};
+use crate::handshake::{self, Keys, challenge};
 use crate::host::{self, Host};
 use crate::roster::{LineId, Registration};
 use crate::socket;
+use crate::stream::Stream;
 use crate::token::{self, Token};
 use crate::wire::{
-    Claim, FrameError, Limits, PROTOCOL_VERSION, RankClaim, ToServer, WORLD_LIMIT, read_frame, read_message,
-    write_frame,
+    Claim, FrameError, Limits, RankClaim, ToServer, WORLD_LIMIT, read_frame, read_message, write_frame,
 };
 
 /// How long a connection that is being closed may take to hear its last words.
@@ -50,10 +50,16 @@ impl Rendezvous {
     /// one after the other or at once, whose ranks know `token`. A name other than `localhost` that stands for loopback
     /// here is this machine's own, which others reach at another address: then it listens at all.
     pub fn bind(address: &str, token: impl Into<Token>) -> Result<Rendezvous, StartError> {
+        Rendezvous::bind_tls(address, token, false)
+    }
+
+    /// As [`Rendezvous::bind`], within TLS if that is `on`: for ranks that have it on
+    /// ([`JoinOptions::tls`](crate::JoinOptions::tls)).
+    pub fn bind_tls(address: &str, token: impl Into<Token>, on: bool) -> Result<Rendezvous, StartError> {
+        let keys = Keys::new(token.into(), on)?;
         let listener = listen(address)?;
         host::raise_descriptor_limit();
         let bound = listener.local_addr().map_err(|error| system("read the port that was bound", &error))?;
-        let token = token.into();
         let first_generation = token::nonce().map_err(|error| system("draw random bytes", &error))?;
         let first_generation = u64::from_le_bytes(std::array::from_fn(|place| first_generation[place]));
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -64,7 +70,7 @@ impl Rendezvous {
         let (ending, ended) = mpsc::channel();
         let serve = move || {
             let desk = Desk::new(first_generation, Host::here());
-            runtime.block_on(serve(listener, token, desk, orders_seen));
+            runtime.block_on(serve(listener, keys, desk, orders_seen));
             runtime.shutdown_background();
             let _ = ending.send(());
         };
@@ -136,7 +142,7 @@ fn system(what: &'static str, error: &std::io::Error) -> StartError {
     StartError::System { what, detail: error.to_string() }
 }
 
-async fn serve(listener: TcpListener, token: Token, mut desk: Desk, mut orders: watch::Receiver<Order>) {
+async fn serve(listener: TcpListener, keys: Keys, mut desk: Desk, mut orders: watch::Receiver<Order>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let (events, mut happened) = unbounded_channel();
     let mut lines = JoinSet::new();
@@ -151,7 +157,7 @@ async fn serve(listener: TcpListener, token: Token, mut desk: Desk, mut orders: 
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, from)) => {
-                    lines.spawn(attend(stream, from, next_line, token.clone(), events.clone()));
+                    lines.spawn(attend(stream, from, next_line, keys.clone(), events.clone()));
                     next_line += 1;
                 }
                 // Out of descriptors, most likely: those that are open may close.
@@ -177,22 +183,24 @@ async fn until(deadline: Option<Instant>) {
 
 /// Attends to one connection from its challenge to its end. A stranger's ends without a trace.
 async fn attend(
-    mut stream: TcpStream,
+    stream: TcpStream,
     from: SocketAddr,
     line: LineId,
-    token: Token,
+    keys: Keys,
     events: UnboundedSender<Event>,
 ) {
     if socket::prepare(&stream).is_err() {
         return;
     }
-    let Some(claim) = challenge(&mut stream, &token, claim_fits).await else { return };
+    let Some((mut stream, claim)) = challenge(stream, &keys, claim_fits).await else { return };
     let observed_ip = from.ip().to_canonical();
-    let own_ip = stream.local_addr().map(|address| address.ip().to_canonical());
+    let own_ip = stream.socket().local_addr().map(|address| address.ip().to_canonical());
     let beside_server = observed_ip.is_loopback() || own_ip.is_ok_and(|ip| ip == observed_ip);
-    let Claim { version, what: RankClaim { job, rank, world, patience_ms }, .. } = claim;
+    let is_like = claim.is_like(&keys);
+    let Claim { version, tls, what: RankClaim { job, rank, world, patience_ms }, .. } = claim;
     let mut registration = Registration {
         version,
+        tls,
         rank,
         world,
         patience: Duration::from_millis(patience_ms),
@@ -201,8 +209,8 @@ async fn attend(
         beside_server,
     };
     let (letters, outgoing) = unbounded_channel();
-    if version != PROTOCOL_VERSION {
-        // It has read our version and will say so itself; the others have yet to hear of it.
+    if !is_like {
+        // It has read our version, and whether TLS is on here, and will say so itself; the others have yet to hear of it.
         let _ = events.send(Event::Came { line, job, registration: Box::new(registration), letters });
         return;
     }
@@ -211,7 +219,7 @@ async fn attend(
     let Ok(Ok(ToServer::Register(particulars))) = registered else { return };
     registration.particulars = Some(*particulars);
     let _ = events.send(Event::Came { line, job, registration: Box::new(registration), letters });
-    let (reader, writer) = stream.into_split();
+    let (reader, writer) = tokio::io::split(stream);
     let hearing = hear(reader, line, events);
     tokio::pin!(hearing);
     let telling = tell(writer, outgoing);
@@ -231,7 +239,7 @@ fn claim_fits(claim: &RankClaim) -> Result<(), String> {
 }
 
 /// Reports what a rank says, until it says goodbye or cannot be understood.
-async fn hear(mut reader: OwnedReadHalf, line: LineId, events: UnboundedSender<Event>) {
+async fn hear(mut reader: ReadHalf<Stream>, line: LineId, events: UnboundedSender<Event>) {
     loop {
         match read_frame(&mut reader, Limits::FROM_RANK).await {
             Ok((message, body)) => {
@@ -253,7 +261,7 @@ async fn hear(mut reader: OwnedReadHalf, line: LineId, events: UnboundedSender<E
 }
 
 /// Sends a rank its letters, until there will be no more.
-async fn tell(mut writer: OwnedWriteHalf, mut letters: UnboundedReceiver<Letter>) {
+async fn tell(mut writer: WriteHalf<Stream>, mut letters: UnboundedReceiver<Letter>) {
     while let Some((message, body)) = letters.recv().await {
         if write_frame(&mut writer, &message, &body).await.is_err() {
             // The reading half will say so.

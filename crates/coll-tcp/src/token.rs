@@ -2,7 +2,8 @@
 //!
 //! Both sides draw a nonce; each answers the other's with HMAC-SHA-256 (RFC 2104) keyed by the token, over a label
 //! that differs by direction and purpose, so that an answer is good for one connection and one claim only. This
-//! keeps strangers and other jobs out. It does not hide the data: for that, run on a private network.
+//! keeps strangers and other jobs out. It does not hide the data: TLS does ([`crate::tls`]), whose key is made from the
+//! token as well.
 
 use std::fmt;
 use std::fs::File;

@@ -34,7 +34,7 @@ use crate::options::JoinOptions;
 use crate::spin::{Rest, Spin};
 use crate::stall::Stall;
 use crate::wire::ToServer;
-use crate::wires::Wires;
+use crate::wires::{Wire, Wires};
 
 /// How many parts one call to the system takes; more are left to the next.
 const PARTS_AT_A_TIME: usize = 16;
@@ -214,6 +214,7 @@ impl TcpTransport {
 
     /// Leaves in good order, which is no death to the others. Waits a second at most, and for no rank.
     pub fn shutdown(mut self) {
+        self.wires.part();
         if let Some(control) = self.control.take() {
             control.part();
         }
@@ -221,8 +222,8 @@ impl TcpTransport {
 
     /// Takes new links in.
     pub(crate) fn add(&mut self, connected: Connected) {
-        for (link, socket) in connected {
-            self.wires.add(link, socket);
+        for (link, (socket, session)) in connected {
+            self.wires.add(link, socket, session);
         }
         self.poll_space.reserve(self.wires.len() + 1);
         self.judge_crowd();
@@ -260,6 +261,14 @@ impl TcpTransport {
         }
     }
 
+    /// As [`note`](TcpTransport::note), of bytes that were offered.
+    fn note_sent(&mut self, place: usize, outcome: Result<usize, String>) -> usize {
+        let taken = self.note(place, outcome);
+        self.counters.sends += 1;
+        self.counters.sent_bytes += taken as u64;
+        taken
+    }
+
     /// Waits like [`Transport::wait`], but no longer than `patience`, which is no fault. Says whether a link is ready.
     pub fn wait_for(&mut self, interests: &[Interest], patience: Duration) -> Result<bool, Fault> {
         if std::mem::take(&mut self.moved) {
@@ -281,6 +290,12 @@ impl TcpTransport {
 
     /// Sleeps until a link or the board has something, or for `limit`. Says whether a link has.
     fn doze(&mut self, interests: &[Interest], limit: Duration) -> Result<bool, Fault> {
+        for interest in interests.iter().filter(|interest| interest.readable) {
+            // Bytes that TLS has taken from the socket are none that poll would see.
+            if self.wires.holds(self.wires.place(interest.link)?) {
+                return Ok(true);
+            }
+        }
         let mut ears: Vec<PollFd<'_>> = std::mem::take(&mut self.poll_space);
         ears.push(PollFd::new(&self.woken, PollFlags::IN));
         for interest in interests {
@@ -333,7 +348,12 @@ impl TcpTransport {
 impl Transport for TcpTransport {
     fn try_send(&mut self, link: Link, parts: &[&[u8]]) -> Result<usize, Fault> {
         let place = self.wires.place(link)?;
-        let Some(socket) = self.wires.socket(place) else { return Ok(0) };
+        let Some(wire) = self.wires.wire(place) else { return Ok(0) };
+        if let Some(session) = &mut wire.session {
+            let outcome = session.send(&wire.socket, parts);
+            return Ok(self.note_sent(place, outcome));
+        }
+        let socket = &wire.socket;
         let mut slices = [IoSlice::new(&[]); PARTS_AT_A_TIME];
         let mut count = 0;
         for (slice, part) in slices.iter_mut().zip(parts.iter().filter(|part| !part.is_empty())) {
@@ -347,22 +367,22 @@ impl Transport for TcpTransport {
             [one] => send(socket, one, flags),
             several => sendmsg(socket, several, &mut SendAncillaryBuffer::default(), flags),
         };
-        let taken = self.note(place, outcome.or_else(would_block));
-        self.counters.sends += 1;
-        self.counters.sent_bytes += taken as u64;
-        Ok(taken)
+        Ok(self.note_sent(place, outcome.or_else(would_block)))
     }
 
     fn try_recv(&mut self, link: Link, into: &mut [u8]) -> Result<usize, Fault> {
         let place = self.wires.place(link)?;
-        let Some(socket) = self.wires.socket(place) else { return Ok(0) };
+        let Some(Wire { socket, session, .. }) = self.wires.wire(place) else { return Ok(0) };
         if into.is_empty() {
             return Ok(0);
         }
-        let outcome = match recv(socket, into, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => Err("it closed the connection".to_owned()),
-            Ok((count, _)) => Ok(count),
-            Err(errno) => would_block(errno),
+        let outcome = match session {
+            Some(session) => session.recv(socket, into),
+            None => match recv(socket, into, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => Err("it closed the connection".to_owned()),
+                Ok((count, _)) => Ok(count),
+                Err(errno) => would_block(errno),
+            },
         };
         let got = self.note(place, outcome);
         self.counters.receives += 1;
@@ -426,7 +446,7 @@ mod tests {
         let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (board, woken) = Board::new(0).unwrap();
         let mut transport =
-            TcpTransport::new(&options, Connected::from([(link, socket)]), None, board, woken);
+            TcpTransport::new(&options, Connected::from([(link, (socket, None))]), None, board, woken);
         let space = transport.poll_space.as_ptr();
         assert!(transport.poll_space.capacity() >= 2);
         for _ in 0..3 {

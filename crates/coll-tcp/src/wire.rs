@@ -51,6 +51,9 @@ impl Limits {
 pub(crate) struct Challenge {
     pub(crate) version: u32,
     pub(crate) nonce: Nonce,
+    /// Whether it has TLS on. Of versions that do not say so it is off.
+    #[serde(default)]
+    pub(crate) tls: bool,
 }
 
 /// The answer to a challenge. Later versions keep its shape, so that versions can be compared.
@@ -59,6 +62,9 @@ pub(crate) struct Claim<W> {
     pub(crate) version: u32,
     pub(crate) nonce: Nonce,
     pub(crate) proof: Proof,
+    /// Whether whoever claims has TLS on.
+    #[serde(default)]
+    pub(crate) tls: bool,
     pub(crate) what: W,
 }
 

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use coll_exec::{Fault, Link};
 
+use crate::session::Session;
+
 /// How long a broken link waits for a better reason than its own.
 pub(crate) const GRACE: Duration = Duration::from_millis(400);
 
@@ -22,6 +24,8 @@ pub(crate) struct Wires {
 pub(crate) struct Wire {
     pub(crate) link: Link,
     pub(crate) socket: TcpStream,
+    /// The state of TLS, if it is spoken on this link.
+    pub(crate) session: Option<Box<Session>>,
     broken: Option<Break>,
 }
 
@@ -33,7 +37,7 @@ struct Break {
 
 impl Wires {
     /// Adds a link that is not there yet.
-    pub(crate) fn add(&mut self, link: Link, socket: TcpStream) {
+    pub(crate) fn add(&mut self, link: Link, socket: TcpStream, session: Option<Box<Session>>) {
         let peer = link.peer as usize;
         if self.by_peer.len() <= peer {
             self.by_peer.resize_with(peer + 1, Vec::new);
@@ -41,7 +45,7 @@ impl Wires {
         let channels = &mut self.by_peer[peer];
         if let Err(at) = channels.binary_search_by_key(&link.channel, |(channel, _)| *channel) {
             channels.insert(at, (link.channel, self.wires.len()));
-            self.wires.push(Wire { link, socket, broken: None });
+            self.wires.push(Wire { link, socket, session, broken: None });
         }
     }
 
@@ -66,6 +70,27 @@ impl Wires {
     pub(crate) fn socket(&self, place: usize) -> Option<&TcpStream> {
         let wire = &self.wires[place];
         wire.broken.is_none().then_some(&wire.socket)
+    }
+
+    /// The link at a place, unless it is broken.
+    pub(crate) fn wire(&mut self, place: usize) -> Option<&mut Wire> {
+        let wire = &mut self.wires[place];
+        wire.broken.is_none().then_some(wire)
+    }
+
+    /// Whether a link that is not broken may have bytes that have left its socket.
+    pub(crate) fn holds(&self, place: usize) -> bool {
+        let wire = &self.wires[place];
+        wire.broken.is_none() && wire.session.as_ref().is_some_and(|session| session.holds())
+    }
+
+    /// Says on every link within TLS that its end is meant.
+    pub(crate) fn part(&mut self) {
+        for Wire { socket, session, .. } in &mut self.wires {
+            if let Some(session) = session {
+                session.part(socket);
+            }
+        }
     }
 
     /// All links, ascending.
@@ -116,7 +141,7 @@ mod tests {
         let mut added = Vec::new();
         for (peer, channel) in [(5, 0), (2, 7), (2, 0), (9, u32::MAX), (2, 1), (5, 0)] {
             let link = Link { peer, channel };
-            wires.add(link, TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+            wires.add(link, TcpStream::connect(listener.local_addr().unwrap()).unwrap(), None);
             added.push(link);
         }
         for &link in &added {

@@ -5,7 +5,7 @@ mod world;
 use std::time::Duration;
 
 use coll_exec::{Fault, Interest, Link, Transport};
-use coll_tcp::{JoinOptions, TcpTransport, join};
+use coll_tcp::{JoinOptions, Rendezvous, TcpTransport, join};
 
 /// How a test cuts its streams.
 #[derive(Clone, Copy)]
@@ -78,11 +78,18 @@ fn talk(transport: &mut TcpTransport, cut: Cut) -> Result<Vec<(Link, Vec<u8>)>, 
     }
 }
 
+/// Bare, and within TLS.
 fn check(ranks: u32, channels: u32, socket_buffer_bytes: Option<usize>, cut: Cut) {
-    let server = world::server();
+    check_within(false, ranks, channels, socket_buffer_bytes, cut);
+    check_within(true, ranks, channels, socket_buffer_bytes, cut);
+}
+
+fn check_within(tls: bool, ranks: u32, channels: u32, socket_buffer_bytes: Option<usize>, cut: Cut) {
+    let server = Rendezvous::bind_tls("127.0.0.1:0", world::TOKEN, tls).unwrap();
     let mut options = world::mesh(&server, ranks, channels);
     for rank in &mut options {
         rank.socket_buffer_bytes = socket_buffer_bytes;
+        rank.tls = tls;
     }
     let received = world::run_all(options, |mut transport| {
         let received = talk(&mut transport, cut).unwrap_or_else(|fault| panic!("{fault}"));

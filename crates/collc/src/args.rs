@@ -339,6 +339,10 @@ pub(crate) struct RunArgs {
     /// process]
     #[arg(long)]
     pub(crate) processes: bool,
+    /// What goes over TCP goes within TLS, whose key is made from the job's token; what goes through memory stays on its machine
+    /// [env: COLLC_TLS]
+    #[arg(long)]
+    pub(crate) tls: bool,
     /// Only each so many ranks, one after the other, share memory, as if each had a machine of its own with them: with
     /// `--transport auto` or `threads`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

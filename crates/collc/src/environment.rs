@@ -5,7 +5,7 @@ use crate::output;
 use std::env;
 
 /// Each with what it is for.
-const VARIABLES: [(&str, &str); 13] = [
+const VARIABLES: [(&str, &str); 14] = [
     ("COLLC_ACCUMULATE", "`f32`: narrow floats are reduced in it and rounded once, as `--accumulate` has it"),
     (CHECKSUM, "`1`: what goes over TCP carries checksums, so that damage on the way ends a run"),
     (
@@ -30,6 +30,10 @@ const VARIABLES: [(&str, &str); 13] = [
         "COLLC_SCHEDULE",
         "schedules to take whatever they cost: `allreduce.ring`, or files for a communicator: `ring8.xml`",
     ),
+    (
+        TLS,
+        "`1`: what goes over TCP goes within TLS, whose key is made from the job's token, as `--tls` has it",
+    ),
     (TOKEN, "what ranks of this job know and others do not"),
     (
         "COLLC_TOPOLOGY",
@@ -42,6 +46,7 @@ const VARIABLES: [(&str, &str); 13] = [
 const CHECKSUM: &str = "COLLC_CHECKSUM";
 /// The variable that has failures rehearsed.
 pub(crate) const FAULT: &str = "COLLC_FAULT";
+const TLS: &str = "COLLC_TLS";
 const TOKEN: &str = "COLLC_TOKEN";
 
 /// Says that failures are not rehearsed by a command that measures: whoever set the variable may take its figures for others.
@@ -55,13 +60,21 @@ pub(crate) fn nothing_is_rehearsed() {
 
 /// Whether payloads are to carry checksums.
 pub(crate) fn checksums() -> Result<bool, Failure> {
-    match env::var(CHECKSUM).as_deref() {
+    switch(CHECKSUM, "`1` has what goes over TCP carry checksums; `0`, or nothing, does not")
+}
+
+/// Whether what goes over TCP is to go within TLS, unless an option says so.
+pub(crate) fn tls() -> Result<bool, Failure> {
+    switch(TLS, "`1` has what goes over TCP go within TLS; `0`, or nothing, does not")
+}
+
+fn switch(variable: &str, help: &str) -> Result<bool, Failure> {
+    match env::var(variable).as_deref() {
         Err(env::VarError::NotPresent) | Ok("" | "0") => Ok(false),
         Ok("1") => Ok(true),
         other => {
             let found = other.unwrap_or("no text");
-            Err(Failure::unusable(format!("the environment's {CHECKSUM} is `{found}`"))
-                .help("`1` has what goes over TCP carry checksums; `0`, or nothing, does not"))
+            Err(Failure::unusable(format!("the environment's {variable} is `{found}`")).help(help))
         }
     }
 }

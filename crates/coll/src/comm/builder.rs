@@ -46,6 +46,7 @@ pub struct Builder {
     via: Via,
     host: String,
     checksums: bool,
+    tls: bool,
     ranks_per_host: Option<u32>,
     settings: Settings,
     /// A network, and where ranks stand on it if not as it lists its devices.
@@ -98,6 +99,7 @@ impl Default for Builder {
             via: Via::default(),
             host: String::new(),
             checksums: false,
+            tls: false,
             ranks_per_host: None,
             settings: Settings {
                 name: "world".to_string(),
@@ -194,6 +196,15 @@ impl Builder {
         self
     }
 
+    /// What goes over TCP goes within TLS 1.3, and so does all that ranks and rendezvous say to each other: nobody else reads it
+    /// or changes it unnoticed. The key is made from the [token](Builder::token), which it needs; there are no certificates. Off
+    /// by default. What goes through memory that ranks share stays on its machine as it is. Equal on all ranks: where it is not,
+    /// all of them end with an error. Communicators that are split off have it as well.
+    pub fn tls(mut self, tls: bool) -> Builder {
+        self.tls = tls;
+        self
+    }
+
     /// What schedules are chosen by: other constants of the cost model, or schedules that are to be taken whatever they cost.
     /// Equal on all ranks: ranks that choose differently end with an error.
     pub fn chooser(mut self, chooser: Arc<Chooser>) -> Builder {
@@ -246,8 +257,8 @@ impl Builder {
     }
 
     /// Takes rank, world and rendezvous from the variables that launchers set: RANK, WORLD_SIZE, MASTER_ADDR and
-    /// MASTER_PORT. Of its own variables COLLC_TOKEN is the [token](Builder::token), COLLC_CHECKSUM (`1` or `0`) says what
-    /// [`Builder::checksums`] says and COLLC_DETERMINISTIC what [`Builder::deterministic`] does, COLLC_ACCUMULATE and COLLC_WIRE name
+    /// MASTER_PORT. Of its own variables COLLC_TOKEN is the [token](Builder::token), COLLC_TLS (`1` or `0`) says what
+    /// [`Builder::tls`] says, COLLC_CHECKSUM what [`Builder::checksums`] does and COLLC_DETERMINISTIC what [`Builder::deterministic`] does, COLLC_ACCUMULATE and COLLC_WIRE name
     /// the types of [`Builder::accumulate`] and [`Builder::wire`], COLLC_RECORD is the path of [`Builder::record_to`],
     /// COLLC_TOPOLOGY names a topology and COLLC_DEVICES the devices of ranks, `0,2,1,3`, as [`Builder::topology`] takes them,
     /// COLLC_TUNE names a file of constants and COLLC_SCHEDULE schedules to take whatever they cost, as a [`Builder::chooser`] has them. Nothing else in
@@ -258,6 +269,7 @@ impl Builder {
                 self.place = Some(found.place);
                 self.rendezvous = found.rendezvous.or(self.rendezvous);
                 self.token = found.token.unwrap_or(self.token);
+                self.tls = found.tls.unwrap_or(self.tls);
                 self.checksums = found.checksums.unwrap_or(self.checksums);
                 self.settings.deterministic = found.deterministic.unwrap_or(self.settings.deterministic);
                 self.settings.record_to = found.record_to.or(self.settings.record_to);
@@ -297,7 +309,9 @@ impl Builder {
         };
         let settings = settled(&self.settings, &self.topology, world)?;
         let host = match rank == 0 && world > 1 && self.hosts {
-            true => Some(Host::new(Rendezvous::bind(&address, Token::from(self.token.clone()))?.into())),
+            true => Some(Host::new(
+                Rendezvous::bind_tls(&address, Token::from(self.token.clone()), self.tls)?.into(),
+            )),
             false => None,
         };
         let meeting = Meeting {
@@ -305,6 +319,7 @@ impl Builder {
             world,
             address,
             token: self.token,
+            tls: self.tls,
             job: String::new(),
             time_limit: self.time_limit,
             via: self.via,
@@ -342,7 +357,7 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
     let settings = settled(&options.settings, &options.topology, ranks)?;
     let token = Token::random()
         .map_err(|error| CommError::Setup { what: format!("cannot draw a token: {error}") })?;
-    let host = Rendezvous::bind("127.0.0.1:0", token.clone())?;
+    let host = Rendezvous::bind_tls("127.0.0.1:0", token.clone(), options.tls)?;
     let address = host.address().to_string();
     let host = Host::new(host.into());
     let memories = match options.via {
@@ -360,6 +375,7 @@ fn local(ranks: u32, options: &Builder) -> Result<Vec<Communicator>, CommError> 
             world: ranks,
             address: address.clone(),
             token: token.reveal().to_string(),
+            tls: options.tls,
             job: String::new(),
             time_limit: options.time_limit,
             via: options.via,

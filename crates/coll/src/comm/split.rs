@@ -161,12 +161,13 @@ impl Engine {
         let name = format!("{}/{}.{}", self.settings.name, self.splits, color.unwrap_or(0));
         let via = self.wires.meeting().via;
         let machine = self.wires.meeting().host.clone();
-        let checksums = self.wires.meeting().checksums;
+        let (checksums, tls) = (self.wires.meeting().checksums, self.wires.meeting().tls);
         let meeting = Meeting {
             rank,
             world,
             address,
             token,
+            tls,
             job,
             time_limit: self.limit,
             via,
@@ -185,12 +186,13 @@ impl Engine {
     fn host(&self) -> Result<(Rendezvous, String, String), String> {
         let token = Token::random().map_err(|error| error.to_string())?.reveal().to_string();
         let ip = own_ip(&self.wires.meeting().address);
-        let bound = match ip.is_loopback() {
-            true => Rendezvous::bind(&format!("{ip}:0"), token.as_str()),
+        let at = match ip.is_loopback() {
+            true => format!("{ip}:0"),
             // Reachable by whatever way the others come.
-            false if ip.is_ipv6() => Rendezvous::bind("[::]:0", token.as_str()),
-            false => Rendezvous::bind("0.0.0.0:0", token.as_str()),
+            false if ip.is_ipv6() => "[::]:0".to_string(),
+            false => "0.0.0.0:0".to_string(),
         };
+        let bound = Rendezvous::bind_tls(&at, token.as_str(), self.wires.meeting().tls);
         let host = bound.map_err(|error| error.to_string())?;
         let address = std::net::SocketAddr::new(ip, host.address().port()).to_string();
         Ok((host, address, token))

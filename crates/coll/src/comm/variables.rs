@@ -13,6 +13,7 @@ pub(super) struct Variables {
     pub(super) place: (u32, u32),
     pub(super) rendezvous: Option<String>,
     pub(super) token: Option<String>,
+    pub(super) tls: Option<bool>,
     pub(super) checksums: Option<bool>,
     pub(super) deterministic: Option<bool>,
     pub(super) types: Types,
@@ -35,6 +36,7 @@ impl Variables {
             place: (number(&variable, "RANK")?, number(&variable, "WORLD_SIZE")?),
             rendezvous: rendezvous(&variable)?,
             token: variable("COLLC_TOKEN"),
+            tls: switch(&variable, "COLLC_TLS")?,
             checksums: switch(&variable, "COLLC_CHECKSUM")?,
             deterministic: switch(&variable, "COLLC_DETERMINISTIC")?,
             types: types(&variable)?,
@@ -159,6 +161,7 @@ mod tests {
         assert!(found.token.is_none() && found.deterministic.is_none() && found.chooser.is_none());
         let read = |name, value| also(name, value).unwrap_or_else(|what| panic!("{what}"));
         assert_eq!(read("COLLC_TOKEN", "x").token.as_deref(), Some("x"));
+        assert_eq!(read("COLLC_TLS", "1").tls, Some(true));
         assert_eq!(read("COLLC_DETERMINISTIC", "1").deterministic, Some(true));
         assert_eq!(read("COLLC_CHECKSUM", "0").checksums, Some(false));
         assert_eq!(read("COLLC_CHECKSUM", "").checksums, None);

@@ -57,6 +57,8 @@ pub(crate) struct Meeting {
     /// `host:port`
     pub(crate) address: String,
     pub(crate) token: String,
+    /// Whether what goes over TCP, and the meeting itself, is within TLS.
+    pub(crate) tls: bool,
     pub(crate) job: String,
     pub(crate) time_limit: Duration,
     pub(crate) via: Via,
@@ -122,6 +124,7 @@ impl Wires {
         let (rank, world) = (meeting.rank, meeting.world);
         let mut options = JoinOptions::new(rank, world, meeting.address.clone());
         options.token = Token::from(meeting.token.clone());
+        options.tls = meeting.tls;
         options.job = meeting.job.clone();
         options.time_limit = meeting.time_limit;
         options.fingerprint = meeting.fingerprint.clone();

@@ -27,6 +27,8 @@ pub struct Settings {
     pub rendezvous: String,
     /// What ranks of this job know and others do not.
     pub token: String,
+    /// What goes over TCP goes within TLS.
+    pub tls: bool,
     /// How ranks may reach each other.
     pub via: Via,
     /// If given, only each so many ranks, one after the other, share memory, as if they had machines of their own.
@@ -218,6 +220,7 @@ fn meeting(settings: &Settings, plan: &Plan, fingerprint: Vec<(String, String)>)
         world: plan.world(),
         address: settings.rendezvous.clone(),
         token: settings.token.clone(),
+        tls: settings.tls,
         job: String::new(),
         time_limit: duration(settings.time_limit_s),
         via: settings.via,

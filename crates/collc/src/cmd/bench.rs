@@ -73,8 +73,8 @@ pub(crate) fn measure(mut settings: Settings, hear: &mut Hear<'_>) -> Result<(),
     }
     let token = Token::random().map_err(|error| Failure::unusable(format!("no random bytes: {error}")))?;
     settings.token = token.reveal().to_string();
-    let server =
-        Rendezvous::bind("127.0.0.1:0", token).map_err(|error| Failure::unusable(error.to_string()))?;
+    let server = Rendezvous::bind_tls("127.0.0.1:0", token, settings.tls);
+    let server = server.map_err(|error| Failure::unusable(error.to_string()))?;
     settings.rendezvous = server.address().to_string();
     let message = |rank| {
         let settings = Settings { rank, ..settings.clone() };
@@ -267,6 +267,7 @@ fn settings(
         world,
         rendezvous: String::new(),
         token: String::new(),
+        tls: crate::environment::tls()?,
         control: Default::default(),
         cells,
         dtype: args.dtype,

@@ -176,6 +176,7 @@ fn settings(
         world,
         rendezvous: String::new(),
         token: String::new(),
+        tls: false,
         control: Default::default(),
         cells,
         dtype: DType::F32,

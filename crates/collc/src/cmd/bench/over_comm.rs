@@ -37,6 +37,7 @@ impl OverComm {
             .rendezvous(settings.rendezvous.clone())
             .rendezvous_is_hosted()
             .token(settings.token.clone())
+            .tls(settings.tls)
             .time_limit(Duration::from_secs_f64(settings.time_limit_s))
             .via(via)
             .chooser(Arc::new(settings.chooser()?))

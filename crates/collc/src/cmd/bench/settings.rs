@@ -15,6 +15,8 @@ pub(crate) struct Settings {
     /// Where ranks meet, `host:port`.
     pub(crate) rendezvous: String,
     pub(crate) token: String,
+    /// What goes over TCP goes within TLS.
+    pub(crate) tls: bool,
     /// The file of [`super::control`].
     pub(crate) control: PathBuf,
     pub(crate) cells: Vec<Cell>,

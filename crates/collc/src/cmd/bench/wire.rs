@@ -44,6 +44,7 @@ fn links(settings: &Settings) -> impl Iterator<Item = Link> {
 fn meet(settings: &Settings, choices: u64, links: Vec<Link>) -> Result<TcpTransport, Failure> {
     let mut options = JoinOptions::new(settings.rank, settings.world, settings.rendezvous.clone());
     options.token = Token::from(settings.token.clone());
+    options.tls = settings.tls;
     options.time_limit = Duration::from_secs_f64(settings.time_limit_s);
     options.links = links;
     options.fingerprint = fingerprint(settings, choices);

@@ -83,7 +83,8 @@ pub(super) fn run(args: &RunArgs, place: &Place) -> Result<ExitCode, Failure> {
     let token = env::var("COLLC_TOKEN").unwrap_or_default();
     let server = match place.rank {
         0 if place.world > 1 => {
-            let bound = Rendezvous::bind(&place.rendezvous, Token::from(token.clone()));
+            let bound =
+                Rendezvous::bind_tls(&place.rendezvous, Token::from(token.clone()), prepared.settings.tls);
             Some(bound.map_err(|error| Failure::unusable(error.to_string()))?)
         }
         _ => None,

@@ -42,6 +42,12 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         // What is missing is said once, and not by every rank.
         devices::told(world, devices::order(&prepared.settings, &prepared.plan))?;
     } else if args.transport == TransportKind::Cuda {
+        if args.tls {
+            return Err(Failure::unusable(
+                "ranks on devices are streams of one process: nothing goes over TCP",
+            )
+            .help("leave `--tls` out"));
+        }
         let bar = progress_bar(args, &prepared.settings);
         let reports = devices::run(&prepared.settings, &prepared.plan, &bar)?;
         return report::print(args, &prepared, &reports);
@@ -49,8 +55,8 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     check_descriptors(world)?;
     let token = Token::random().map_err(|error| Failure::unusable(format!("no random bytes: {error}")))?;
     prepared.settings.token = token.reveal().to_string();
-    let server =
-        Rendezvous::bind("127.0.0.1:0", token).map_err(|error| Failure::unusable(error.to_string()))?;
+    let server = Rendezvous::bind_tls("127.0.0.1:0", token, prepared.settings.tls);
+    let server = server.map_err(|error| Failure::unusable(error.to_string()))?;
     prepared.settings.rendezvous = server.address().to_string();
 
     let bar = progress_bar(args, &prepared.settings);

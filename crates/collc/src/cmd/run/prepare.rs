@@ -105,6 +105,7 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
         rank: 0,
         rendezvous: String::new(),
         token: String::new(),
+        tls: args.tls || crate::environment::tls()?,
         via: args.transport.via(),
         ranks_per_host: ranks_per_host(args)?,
         machines: found.standing.machines,

@@ -33,6 +33,7 @@ struct Settings {
     world: u32,
     rendezvous: String,
     token: String,
+    tls: bool,
     /// `auto`, `tcp` or `shm`.
     transport: String,
     bytes: u64,
@@ -125,30 +126,31 @@ fn settings(args: &TopoProbeArgs) -> Result<Option<Settings>, Failure> {
         }
     };
     let token = env::var("COLLC_TOKEN").unwrap_or_default();
-    Ok(Some(Settings { rank, world, rendezvous, token, is_hosted: false, ..common(args) }))
+    Ok(Some(Settings { rank, world, rendezvous, token, is_hosted: false, ..common(args)? }))
 }
 
-fn common(args: &TopoProbeArgs) -> Settings {
-    Settings {
+fn common(args: &TopoProbeArgs) -> Result<Settings, Failure> {
+    Ok(Settings {
         rank: 0,
         world: args.ranks.unwrap_or(0),
         rendezvous: String::new(),
         token: String::new(),
+        tls: crate::environment::tls()?,
         transport: args.transport.name().to_string(),
         bytes: args.bytes.0,
         time_limit_s: args.timeout,
         is_hosted: true,
         ranks_per_host: args.ranks_per_host,
-    }
+    })
 }
 
 /// Starts all ranks on this machine and hears of what rank 0 has gathered.
 fn launched(args: &TopoProbeArgs) -> Result<Measured, Failure> {
-    let mut settings = common(args);
+    let mut settings = common(args)?;
     processes::check_descriptors(settings.world)?;
     let token = Token::random().map_err(|error| Failure::unusable(format!("no random bytes: {error}")))?;
     settings.token = token.reveal().to_string();
-    let server = Rendezvous::bind("127.0.0.1:0", token);
+    let server = Rendezvous::bind_tls("127.0.0.1:0", token, settings.tls);
     let server = server.map_err(|error| Failure::unusable(error.to_string()))?;
     settings.rendezvous = server.address().to_string();
     let message = |rank| {
@@ -195,6 +197,7 @@ fn job(settings: &Settings) -> Result<Option<Measured>, Failure> {
         .rank(rank, world)
         .rendezvous(settings.rendezvous.clone())
         .token(settings.token.clone())
+        .tls(settings.tls)
         .time_limit(Duration::from_secs_f64(settings.time_limit_s))
         .via(via);
     if let Some(ranks) = settings.ranks_per_host {

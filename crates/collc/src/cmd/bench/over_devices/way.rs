@@ -107,6 +107,7 @@ impl Way for Alone {
         let limit = Duration::from_secs_f64(settings.time_limit_s);
         let mut options = JoinOptions::new(settings.rank, settings.world, settings.rendezvous.clone());
         options.token = Token::from(settings.token.clone());
+        options.tls = settings.tls;
         options.time_limit = limit;
         options.fingerprint = super::super::wire::fingerprint(settings, choices);
         Ok(Alone { rank: settings.rank, apart: Apart::join(options, limit, None)? })

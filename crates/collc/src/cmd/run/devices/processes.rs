@@ -24,6 +24,7 @@ pub(in super::super) fn rank(
     }
     let mut options = JoinOptions::new(settings.rank, plan.world(), settings.rendezvous.clone());
     options.token = Token::from(settings.token.clone());
+    options.tls = settings.tls;
     options.time_limit = seconds(settings.time_limit_s);
     options.fingerprint = words(settings, plan);
     let patience = seconds(settings.time_limit_s + settings.judging_s);
