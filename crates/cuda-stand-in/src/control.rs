@@ -56,7 +56,15 @@ pub fn environment(config: &Config, report: Option<&Path>) -> Result<[(&'static 
     let folder = library.with_file_name("cuda-stand-in-as-driver");
     let told = |error: std::io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(&folder).map_err(told)?;
-    match std::os::unix::fs::symlink(&library, folder.join("libcuda.so")) {
+    let link = folder.join("libcuda.so");
+    if std::fs::read_link(&link).is_ok_and(|found| found != library) {
+        // It came along with a target folder that was copied.
+        match std::fs::remove_file(&link) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(told(error)),
+            _ => {}
+        }
+    }
+    match std::os::unix::fs::symlink(&library, link) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(told(error)),
         _ => {}
     }
