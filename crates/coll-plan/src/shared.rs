@@ -1,7 +1,7 @@
 //! Sends of a rank that send the same: what they send is the same values, whichever runs first.
 
 use crate::{Action, Op, OpId, RankPlan, Region, Store};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// So many peers, or a message of so many bytes, make it worth it to write a message once for all of them. Measured between
 /// processes on two cores, all-gathers in one step, copied to each peer and written once: blocks of 32 KiB and 128 KiB on 8
@@ -20,8 +20,8 @@ pub fn is_worth_sharing(sends: u32, bytes: u64) -> bool {
 
 /// For each operation of a part the number of its group, if it is a send that sends what another one sends to another peer.
 ///
-/// Two sends of the same regions need not be such: something may be written there in between. These are: at most one
-/// operation writes any of it, and all of them wait for it, or follow it in its lane.
+/// Two sends of the same regions need not be such: something may be written there in between. These are: nothing writes any of
+/// it, or all that does is over before one that all of them wait for, or follow in its lane.
 pub fn shared_sends(part: &RankPlan) -> Vec<Option<u32>> {
     let mut by_source: HashMap<&[Region], Vec<OpId>> = HashMap::new();
     for (id, op) in (0..).zip(&part.ops) {
@@ -53,12 +53,32 @@ fn is_same_for_all(part: &RankPlan, sends: &[OpId]) -> bool {
         let of = |target: &Region| source.iter().any(|read| meet(read, target));
         !copies_in_place(part, op, source) && part.regions(op.target).iter().any(of)
     };
-    let mut writers = (0..).zip(&part.ops).filter(|(_, op)| writes(op)).map(|(id, _)| id);
-    match (writers.next(), writers.next()) {
-        (None, _) => true,
-        (Some(writer), None) => sends.iter().all(|&send| follows(part, send, writer)),
-        _ => false,
+    let writers: Vec<OpId> = (0..).zip(&part.ops).filter(|(_, op)| writes(op)).map(|(id, _)| id).collect();
+    let is_last = |&writer: &OpId| {
+        sends.iter().all(|&send| follows(part, send, writer)) && follows_all(part, writer, &writers, source)
+    };
+    writers.is_empty() || writers.iter().any(is_last)
+}
+
+/// Whether an operation begins after all others of these have ended, which write parts of `regions`; or goes along with one that
+/// writes just these, so that each piece of them is over when it comes to it.
+fn follows_all(part: &RankPlan, writer: OpId, writers: &[OpId], regions: &[Region]) -> bool {
+    let mut missing = writers.len() - 1;
+    let mut seen = HashSet::from([writer]);
+    let mut open = vec![writer];
+    while let Some(id) = open.pop().filter(|_| missing > 0) {
+        let whole = |op: OpId| part.regions(part.ops[op as usize].target) == regions;
+        let waits = part.waits(&part.ops[id as usize]).iter();
+        let before = waits.filter(|wait| !wait.along || whole(wait.op)).map(|wait| wait.op);
+        let lane = &part.lanes[part.lanes.partition_point(|lane| lane.end <= id)];
+        for earlier in before.chain((lane.start < id).then(|| id - 1)) {
+            if seen.insert(earlier) {
+                missing -= usize::from(writers.contains(&earlier));
+                open.push(earlier);
+            }
+        }
     }
+    missing == 0
 }
 
 /// Whether two regions may have bytes in common. In place, a buffer's stores are one memory.
@@ -151,6 +171,39 @@ mod tests {
         ];
         assert_eq!(shared_sends(&part(&ops, &[0, 1, 2]))[1..], all);
         assert_eq!(shared_sends(&part(&ops, &[0, 2]))[1..], all);
+    }
+
+    /// As at the end of a reduction: each of the first operations waits for the one before it, and the sends for the last.
+    #[test]
+    fn what_several_have_written_one_after_the_other_is_the_same_once_the_last_is_over() {
+        let come = [region(Store::Out(0), 0, 2)];
+        let recv = Action::Recv { peer: 9, channel: 0 };
+        let after = |op, along| [Wait { op, along }];
+        let sends_of = |between: &[Wait], before_sends: &[Wait], lanes: &[u32]| {
+            let ops = [
+                (recv, &[][..], &come[..], &[][..]),
+                (recv, &[], &come, between),
+                (send(1), &come, &[], before_sends),
+                (send(2), &come, &[], before_sends),
+            ];
+            shared_sends(&part(&ops, lanes))[2..] == [Some(0), Some(0)]
+        };
+        let lanes = [0, 1, 2, 3];
+        assert!(sends_of(&after(0, false), &after(1, false), &lanes));
+        assert!(sends_of(&after(0, true), &after(1, true), &lanes));
+        assert!(sends_of(&[], &after(1, false), &[0, 2, 3]), "in one lane");
+        // The second may come before the first, or after the sends.
+        assert!(!sends_of(&[], &after(1, false), &lanes));
+        assert!(!sends_of(&after(0, false), &after(0, false), &lanes));
+        // Going along with what writes half of it says nothing of the other half.
+        let half = [region(Store::Out(0), 0, 1)];
+        let ops = [
+            (recv, &[][..], &half[..], &[][..]),
+            (recv, &[], &come, &after(0, true)[..]),
+            (send(1), &come, &[], &after(1, false)),
+            (send(2), &come, &[], &after(1, false)),
+        ];
+        assert!(shared_sends(&part(&ops, &lanes))[2..].iter().all(Option::is_none));
     }
 
     #[test]
