@@ -155,6 +155,47 @@ fn ranks_on_devices_may_be_processes() {
     }
 }
 
+/// Ranks of machines that are pretended: devices that cannot reach each other, and need not.
+#[test]
+fn ranks_on_devices_of_several_machines() {
+    let folder = stand_in();
+    let on = |devices: &str, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
+        command.args(["run", "--transport", "cuda", "--processes", "--iters", "3"]).args(more);
+        command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+        command.env("LD_LIBRARY_PATH", folder.path()).env("CUDA_STAND_IN", devices).env_remove("COLLC_FAULT");
+        command.output().expect("collc starts")
+    };
+    let (each_alone, by_pairs) = ("devices=3 peers=0,0,0", "devices=4 peers=2,1,8,4");
+    let by_fours = "devices=8 peers=14,13,11,7,224,208,176,112";
+    for (devices, more) in [
+        (each_alone, &["allreduce.ring", "--ranks", "3", "--bytes", "1MiB", "--ranks-per-host", "1"][..]),
+        (
+            each_alone,
+            &["alltoallv", "--ranks", "3", "--counts", "1,2,0;0,0,5;9,0,0", "--ranks-per-host", "1"],
+        ),
+        (
+            each_alone,
+            &["allreduce", "--ranks", "3", "--wire", "bf16", "--bytes", "64KiB", "--ranks-per-host", "1"],
+        ),
+        (
+            by_pairs,
+            &["allreduce", "--ranks", "4", "--op", "avg", "--bytes", "64KiB", "--ranks-per-host", "2"],
+        ),
+        (by_pairs, &["broadcast", "--ranks", "4", "--root", "3", "--bytes", "3MiB", "--ranks-per-host", "2"]),
+        (by_pairs, &["barrier", "--ranks", "4", "--ranks-per-host", "2"]),
+        (by_fours, &["allgather", "--bytes", "64KiB", "--topology", "tests/place/two_by_four.toml"]),
+    ] {
+        let output = on(devices, more);
+        let text = text(&output);
+        assert!(output.status.success(), "{more:?}: {text}");
+        assert!(text.contains("every element on every rank is right"), "{more:?}: {text}");
+    }
+    // As ranks of one machine they would have to reach each other.
+    let output = on(each_alone, &["allreduce.ring", "--ranks", "3"]);
+    assert!(!output.status.success() && text(&output).contains("rank"), "{}", text(&output));
+}
+
 /// Starts a rank on a device by itself.
 fn one_rank(folder: &Path, rank: &str, port: u16, more: &[&str]) -> std::process::Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));

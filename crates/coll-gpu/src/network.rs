@@ -41,6 +41,11 @@ impl OverTcp {
         self.transport().connect(links)
     }
 
+    /// From now on, to sleep for `limit` in all without a byte moving is a fault.
+    pub fn begin(&self, limit: Duration) {
+        self.transport().begin(limit);
+    }
+
     /// Leaves in good order, once nothing else holds the transport: drop the calls and the rank before. Says whether it did.
     pub fn shutdown(self) -> bool {
         let transport = Arc::into_inner(self.0);

@@ -344,7 +344,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) tls: bool,
     /// Only each so many ranks, one after the other, share memory, as if each had a machine of its own with them: with
-    /// `--transport auto` or `threads`
+    /// `--transport auto`, `threads`, or `cuda` where ranks are processes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) ranks_per_host: Option<u32>,
     /// What `collc tune` wrote, to choose a schedule by [env: COLLC_TUNE; default: shipped constants]

@@ -59,6 +59,17 @@ impl Case {
         Case { operator, dtype, elements: 61, in_place: false, seed: 1 }
     }
 
+    /// Any operator on any type that it works on.
+    pub fn any(random: &mut Random) -> Case {
+        loop {
+            let (op, dtype) =
+                (RedOp::ALL[random.below(RedOp::ALL.len())], DType::ALL[random.below(DType::ALL.len())]);
+            if let Some(case) = Case::of(op, dtype) {
+                return case;
+            }
+        }
+    }
+
     /// If the operator works on the type.
     pub fn of(op: RedOp, dtype: DType) -> Option<Case> {
         let case = Case::new(op, dtype);

@@ -2,6 +2,7 @@
 //! its own. What they give is judged as on any other transport.
 
 pub(crate) mod apart;
+pub(crate) mod machines;
 mod processes;
 mod trial;
 
@@ -11,7 +12,9 @@ use crate::cmd::place::shown;
 use crate::failure::Failure;
 use crate::output;
 use coll::trial::{RankReport, Settings, placements};
+use coll_exec::Placement;
 use coll_gpu::{BufferPointers, Call, Group, Prepared, StreamHandle};
+use coll_kernel::Reducer;
 use coll_plan::Plan;
 use indicatif::ProgressBar;
 use std::time::Duration;
@@ -56,6 +59,23 @@ pub(super) fn order<'p>(settings: &Settings, plan: &'p Plan) -> Option<&'p [u32]
     stands.map(|placement| &placement.order[..])
 }
 
+/// What the settings ask for of a plan.
+fn call<'a>(
+    settings: &'a Settings,
+    plan: &'a Plan,
+    reducer: &'a Reducer,
+    placements: &'a [Placement],
+) -> Call<'a> {
+    Call {
+        plan,
+        counts: &settings.counts,
+        dtype: settings.dtype,
+        reducer: settings.reduces.then_some(reducer),
+        placements,
+        spreads: &[],
+    }
+}
+
 /// The ranks on their devices.
 pub(crate) fn group(world: u32, order: Option<&[u32]>) -> Result<Group, Failure> {
     Group::new(&told(world, order)?).map_err(|error| Failure::unusable(error.to_string()))
@@ -67,14 +87,7 @@ pub(super) fn run(settings: &Settings, plan: &Plan, bar: &ProgressBar) -> Result
     let group = group(plan.world(), order(settings, plan))?;
     let reducer = settings.operator.reducer(settings.dtype).map_err(|error| unusable(&error))?;
     let placements = placements(&plan.contract, settings.in_place);
-    let call = Call {
-        plan,
-        counts: &settings.counts,
-        dtype: settings.dtype,
-        reducer: settings.reduces.then_some(&reducer),
-        placements: &placements,
-        spreads: &[],
-    };
+    let call = call(settings, plan, &reducer, &placements);
     let prepared = group.prepare(&call).map_err(|error| unusable(&error))?;
     let device = |rank| group.device(rank).expect("invariant: the group has every rank of the plan").clone();
     let mut trial = Trial::new(settings, plan, 0..plan.world(), device)?;

@@ -1,8 +1,8 @@
 //! `--topology`: a run whose plan is fitted to a topology, and whose ranks stand where the plan says.
 //!
 //! Ranks that the topology has in one machine are started as ranks of one machine, and those of others as if they were on
-//! another: with `--transport auto` or `threads` the first share memory and the second are reached over TCP, and with `cuda` each
-//! has the device of its number. So the order of ranks is what runs, as far as one machine can show it.
+//! another: with `--transport auto` or `threads` the first share memory and the second are reached over TCP. With `cuda` each has
+//! the device of its number, and as a process reaches those of other machines over TCP. So the order of ranks is what runs, as far as one machine can show it.
 
 use crate::args::{RunArgs, TransportKind};
 use crate::cmd::compile::fit::Fitting;
@@ -105,8 +105,13 @@ pub(super) fn told(args: &RunArgs, network: &Network, plan: &Plan, standing: &St
     distinct.sort_unstable();
     distinct.dedup();
     let apart = match (distinct.len(), args.transport) {
-        (_, TransportKind::Cuda) => {
-            "each on the CUDA device of that number, if there are so many".to_string()
+        (count, TransportKind::Cuda) => {
+            let over = if count > 1 && (args.processes || args.ranks.is_none()) {
+                format!(", in {count} machines, which reach each other over TCP")
+            } else {
+                String::new()
+            };
+            format!("each on the CUDA device of that number, if there are so many{over}")
         }
         (0 | 1, _) => "all in one machine".to_string(),
         (count, TransportKind::Auto | TransportKind::Threads) => {

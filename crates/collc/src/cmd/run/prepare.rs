@@ -142,7 +142,11 @@ pub(crate) fn prepare(args: &RunArgs, ranks: Option<u32>, only: Option<u32>) -> 
 /// How many ranks share memory, if not all that can.
 fn ranks_per_host(args: &RunArgs) -> Result<Option<u32>, Failure> {
     match (args.ranks_per_host, args.transport) {
-        (Some(_), TransportKind::Tcp | TransportKind::Shm | TransportKind::Cuda) => {
+        (Some(_), TransportKind::Cuda) if args.ranks.is_some() && !args.processes => Err(Failure::unusable(
+            "`--ranks-per-host` says who shares memory, and all ranks are in one process",
+        )
+        .help("add `--processes`")),
+        (Some(_), TransportKind::Tcp | TransportKind::Shm) => {
             let named = args.transport.name();
             Err(Failure::unusable(format!(
                 "`--ranks-per-host` says who shares memory, and all go by {named}"
@@ -276,7 +280,10 @@ fn from_choice(
         dtype: args.dtype,
         accumulate: passes.accumulate.is_some(),
         wire: passes.wire,
-        transport: args.transport.constants(args.ranks.is_some() && layout.ranks_per_host >= ranks),
+        transport: match args.transport {
+            TransportKind::Cuda if layout.ranks_per_host < ranks => TransportKind::Tcp.name(),
+            named => named.constants(args.ranks.is_some() && layout.ranks_per_host >= ranks),
+        },
         layout,
         ..Question::new(operation, ranks, bytes)
     };

@@ -1,7 +1,7 @@
 //! How ranks on devices are together: all in this process, or each in one of its own.
 
 use super::super::settings::Settings;
-use crate::cmd::run::devices::{self, apart::Apart};
+use crate::cmd::run::devices::{self, apart::Apart, machines::Machine};
 use crate::failure::Failure;
 use coll_gpu::{BufferPointers, Call, Device, Group, GroupError, Prepared, SharedCall, StreamHandle};
 use coll_tcp::{JoinOptions, Token};
@@ -110,7 +110,7 @@ impl Way for Alone {
         options.tls = settings.tls;
         options.time_limit = limit;
         options.fingerprint = super::super::wire::fingerprint(settings, choices);
-        Ok(Alone { rank: settings.rank, apart: Apart::join(options, limit, None)? })
+        Ok(Alone { rank: settings.rank, apart: Apart::join(options, limit, (Machine::here(), None))? })
     }
 
     fn ranks(&self) -> Range<u32> {
@@ -126,7 +126,7 @@ impl Way for Alone {
         call: &Call<'_>,
         buffers: &[Vec<BufferPointers>],
     ) -> Result<SharedCall, GroupError> {
-        self.apart.shared().prepare(call, &buffers[0])
+        self.apart.prepare(call, &buffers[0])
     }
 
     fn run(
@@ -140,11 +140,11 @@ impl Way for Alone {
     }
 
     fn close(&mut self, ready: SharedCall) -> Result<(), GroupError> {
-        self.apart.shared().close(ready)
+        self.apart.close(ready)
     }
 
     fn meet(&mut self) -> Result<(), Failure> {
-        self.apart.exchange(Vec::new()).map(drop)
+        self.apart.meet()
     }
 
     fn abort(&mut self, reason: &str) {

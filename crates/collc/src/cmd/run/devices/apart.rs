@@ -1,18 +1,25 @@
 //! A rank that is a process of its own, with a device: how it meets the others, and waits for them no longer than they live.
 //!
-//! They meet over TCP, which also tells what becomes of them; all else goes between devices.
+//! They meet over TCP, which also tells what becomes of them, and carries what goes to other machines; all else goes between devices.
 
 use super::dealt;
+use super::machines::{Machine, Machines};
 use crate::failure::Failure;
-use coll_gpu::{Device, Exchange, GroupError, Shared, SharedCall, StreamHandle};
-use coll_tcp::{JoinOptions, TcpTransport, Watch};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use coll_exec::Link;
+use coll_gpu::{
+    BufferPointers, Call, Device, Exchange, GroupError, Network, OverTcp, Shared, SharedCall, StreamHandle,
+};
+use coll_plan::Plan;
+use coll_tcp::{JoinOptions, Watch};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// This process's rank among the others.
 pub(crate) struct Apart {
     rank: u32,
     shared: Shared,
+    machines: Machines,
     meeting: Meeting,
     watch: Watch,
 }
@@ -20,21 +27,14 @@ pub(crate) struct Apart {
 /// The connection over which ranks meet, and how long they wait for each other there.
 #[derive(Clone)]
 struct Meeting {
-    tcp: Arc<Mutex<TcpTransport>>,
+    tcp: OverTcp,
     limit: Duration,
-}
-
-impl Meeting {
-    fn held(&self) -> MutexGuard<'_, TcpTransport> {
-        self.tcp.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Exchange for Meeting {
     fn exchange(&mut self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
-        let mut tcp = self.held();
-        tcp.begin(self.limit);
-        tcp.exchange(bytes).map_err(|fault| fault.to_string())
+        self.tcp.begin(self.limit);
+        self.tcp.exchange(bytes)
     }
 }
 
@@ -44,21 +44,32 @@ impl Apart {
     pub(crate) fn join(
         options: JoinOptions,
         limit: Duration,
-        order: Option<&[u32]>,
+        (machine, order): (Machine, Option<&[u32]>),
     ) -> Result<Apart, Failure> {
         let (rank, world) = (options.rank, options.world);
         let tcp = coll_tcp::join(options).map_err(|error| Failure::wrong(error.to_string()))?;
         let watch = tcp.watch();
-        let mut meeting = Meeting { tcp: Arc::new(Mutex::new(tcp)), limit };
-        let shared = on_one_machine(rank, &mut meeting).and_then(|()| {
-            let device = dealt(world, order)?.0[rank as usize];
+        let mut meeting = Meeting { tcp: OverTcp::new(tcp), limit };
+        let told = meeting.exchange(machine.to_bytes());
+        let told = told.map_err(|what| Failure::wrong(format!("rank {rank}: {what}")));
+        let joined = told.and_then(|all| {
+            let machines = Machines::of(rank, &all);
+            let (place, count) = machines.place();
+            // A topology's numbers of devices are those of one machine.
+            let order = order.filter(|_| count == world);
+            let device = dealt(count, order)?.0[place as usize];
             let shared = Shared::join(rank, world, device, Box::new(meeting.clone()));
-            shared.map_err(|error| Failure::unusable(error.to_string()))
+            let shared = shared.map_err(|error| Failure::unusable(error.to_string()))?;
+            if machines.are_one() {
+                return Ok((shared, machines));
+            }
+            let shared = shared.across(machines.numbers(), Box::new(meeting.tcp.clone()));
+            Ok((shared.map_err(|error| Failure::unusable(error.to_string()))?, machines))
         });
-        match shared {
-            Ok(shared) => Ok(Apart { rank, shared, meeting, watch }),
+        match joined {
+            Ok((shared, machines)) => Ok(Apart { rank, shared, machines, meeting, watch }),
             Err(failure) => {
-                meeting.held().abort(failure.message());
+                meeting.tcp.give_up(failure.message());
                 Err(failure)
             }
         }
@@ -69,12 +80,38 @@ impl Apart {
         self.shared.device()
     }
 
-    /// What calls are made ready with.
-    pub(crate) fn shared(&mut self) -> &mut Shared {
-        &mut self.shared
+    /// Makes a call ready, and the links to other machines that it needs.
+    pub(crate) fn prepare(
+        &mut self,
+        call: &Call<'_>,
+        buffers: &[BufferPointers],
+    ) -> Result<SharedCall, GroupError> {
+        let links = self.links(call.plan);
+        let connected = self.meeting.tcp.connect(&links);
+        connected.map_err(|error| GroupError::Exchange { rank: self.rank, what: error.to_string() })?;
+        self.shared.prepare(call, buffers)
     }
 
-    /// Gives bytes to all ranks, and takes those of each: a barrier, too.
+    /// A plan's links to other machines.
+    fn links(&self, plan: &Plan) -> Vec<Link> {
+        let ops = plan.ranks.iter().filter(|part| part.rank == self.rank).flat_map(|part| &part.ops);
+        let ends = ops.filter_map(|op| op.action.sends_to().or(op.action.receives_from()));
+        let far = ends.filter(|&(peer, _)| !self.machines.is_near(peer));
+        let links: BTreeSet<Link> = far.map(|(peer, channel)| Link { peer, channel }).collect();
+        links.into_iter().collect()
+    }
+
+    /// Gives a call back.
+    pub(crate) fn close(&mut self, call: SharedCall) -> Result<(), GroupError> {
+        self.shared.close(call)
+    }
+
+    /// Comes back when all ranks have come here, and are done with what they ran.
+    pub(crate) fn meet(&mut self) -> Result<(), Failure> {
+        self.shared.meet().map_err(|error| Failure::wrong(error.to_string()))
+    }
+
+    /// Gives bytes to all ranks, and takes those of each, once all calls are given back.
     pub(crate) fn exchange(&mut self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, Failure> {
         let rank = self.rank;
         self.meeting.exchange(bytes).map_err(|what| Failure::wrong(format!("rank {rank}: {what}")))
@@ -93,22 +130,7 @@ impl Apart {
     }
 
     /// Tells the others that this rank gives up.
-    pub(crate) fn abort(&self, reason: &str) {
-        self.meeting.held().abort(reason);
-    }
-}
-
-/// Devices open each other's memory on one machine alone.
-fn on_one_machine(rank: u32, meeting: &mut Meeting) -> Result<(), Failure> {
-    let machine = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let all = meeting.exchange(machine.clone());
-    let all = all.map_err(|what| Failure::wrong(format!("rank {rank}: {what}")))?;
-    match all.iter().position(|other| *other != machine) {
-        None => Ok(()),
-        Some(other) => {
-            let message =
-                format!("rank {rank}: rank {other} is on another machine, and ranks on devices share one");
-            Err(Failure::unusable(message).help("start them all on one machine, or take `--transport auto`"))
-        }
+    pub(crate) fn abort(&mut self, reason: &str) {
+        self.meeting.tcp.give_up(reason);
     }
 }

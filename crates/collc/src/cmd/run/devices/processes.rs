@@ -1,11 +1,12 @@
 //! `--processes`: one rank on a device, as its launcher or a user started it.
 
 use super::apart::Apart;
-use super::order;
+use super::machines::Machine;
 use super::trial::{Ready, Trial};
+use super::{call, order};
 use crate::failure::Failure;
 use coll::trial::{RankReport, Settings, placements, words};
-use coll_gpu::{Call, SharedCall, StreamHandle};
+use coll_gpu::{SharedCall, StreamHandle};
 use coll_plan::Plan;
 use coll_tcp::{JoinOptions, Token};
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub(in super::super) fn rank(
     options.time_limit = seconds(settings.time_limit_s);
     options.fingerprint = words(settings, plan);
     let patience = seconds(settings.time_limit_s + settings.judging_s);
-    let mut apart = Apart::join(options, patience, order(settings, plan))?;
+    let mut apart = Apart::join(options, patience, (Machine::with(settings), order(settings, plan)))?;
     let done = run(settings, plan, &mut apart, hear);
     if let Err(failure) = &done {
         apart.abort(failure.message());
@@ -52,23 +53,16 @@ fn run(
     let reducer = settings.operator.reducer(settings.dtype);
     let reducer = reducer.map_err(|error| Failure::unusable(error.to_string()))?;
     let placements = placements(&plan.contract, settings.in_place);
-    let call = Call {
-        plan,
-        counts: &settings.counts,
-        dtype: settings.dtype,
-        reducer: settings.reduces.then_some(&reducer),
-        placements: &placements,
-        spreads: &[],
-    };
+    let call = call(settings, plan, &reducer, &placements);
     let device = apart.device().clone();
     let mut trial = Trial::new(settings, plan, rank..rank + 1, |_| device.clone())?;
     let (pointers, streams) = (trial.pointers(), trial.streams());
-    let call = apart.shared().prepare(&call, &pointers[0]);
+    let call = apart.prepare(&call, &pointers[0]);
     let call = call.map_err(|error| Failure::wrong(error.to_string()))?;
     let mut ready = One { apart, call, stream: streams[0] };
     let reports = trial.run(&mut ready, hear)?;
     let One { apart, call, .. } = ready;
-    apart.shared().close(call).map_err(|error| Failure::wrong(error.to_string()))?;
+    apart.close(call).map_err(|error| Failure::wrong(error.to_string()))?;
     let mine = serde_json::to_vec(&reports).expect("invariant: a report is plain data");
     let mut all = Vec::with_capacity(plan.world() as usize);
     for (rank, bytes) in apart.exchange(mine)?.iter().enumerate() {
@@ -88,7 +82,7 @@ struct One<'a> {
 
 impl Ready for One<'_> {
     fn meet(&mut self) -> Result<(), Failure> {
-        self.apart.exchange(Vec::new()).map(drop)
+        self.apart.meet()
     }
 
     fn run(&mut self, limit: Duration) -> Result<(), Failure> {
