@@ -1,41 +1,27 @@
 //! `explain-choice`, `bench` and `tune` from outside: what they print and write, and bad input of every kind.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod program;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use program::{command, is_refused, said, stdout};
+use std::fs;
+use std::process::Output;
 
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
-    command.args(arguments).current_dir(root());
-    let others = ["COLLC_SCHEDULE", "COLLC_TUNE", "COLLC_DETERMINISTIC", "COLLC_ACCUMULATE", "COLLC_WIRE"];
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"].into_iter().chain(others) {
-        command.env_remove(variable);
-    }
-    command.envs(variables.iter().copied());
-    command.output().expect("collc starts")
+    command(arguments).envs(variables.iter().copied()).output().expect("collc starts")
 }
 
 /// What it prints when all is well.
 #[track_caller]
 fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let output = run(arguments, variables);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {err}{out}");
-    out.into_owned()
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", said(&output));
+    stdout(&output)
 }
 
 /// It ends with that code and says that word, without a panic.
 #[track_caller]
 fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32, word: &str) {
-    let output = run(arguments, variables);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-    assert!(said.contains(word), "{arguments:?} does not say `{word}`: {said}");
-    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    is_refused(arguments, &run(arguments, variables), code, word);
 }
 
 const ASK: [&str; 6] = ["explain-choice", "allreduce", "1MiB", "--ranks", "8", "--cores"];

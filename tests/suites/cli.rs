@@ -1,49 +1,10 @@
-//! The command line from outside: exit codes, bad input of every kind, documents for tools, ranks that fail.
+//! The command line from outside: exit codes, bad input of every kind, documents for tools.
 
+mod program;
+
+use program::{command, document, refused, root, run, stderr, stdout};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn collc(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
-    command.args(arguments).current_dir(root());
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_TOKEN", "COLLC_JIT"] {
-        command.env_remove(variable);
-    }
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    collc(arguments).output().expect("collc starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// It ends with that code and says that word, without a panic.
-fn refused(arguments: &[&str], code: i32, word: &str) {
-    let output = run(arguments);
-    let said = format!("{}{}", stderr(&output), stdout(&output));
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-    assert!(said.contains(word), "{arguments:?} does not say `{word}`: {said}");
-    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(output), stderr(output)))
-}
+use std::process::Stdio;
 
 fn file(folder: &tempfile::TempDir, name: &str, bytes: &[u8]) -> String {
     let path = folder.path().join(name);
@@ -122,7 +83,7 @@ fn outputs_that_cannot_be_written() {
         "something was left behind"
     );
     let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("the device is there");
-    let output = collc(&["list"]).stdout(full).output().expect("collc starts");
+    let output = command(&["list"]).stdout(full).output().expect("collc starts");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("cannot write to standard output"), "{}", stderr(&output));
 }
@@ -196,7 +157,7 @@ fn only_the_chosen_schedule_and_what_it_needs_matter() {
 #[test]
 fn the_document_names_the_calls_that_led_to_a_fault() {
     let output = run(&["check", "tests/ui/E0302_two_calls_deep.coll", "--ranks", "2", "--format", "json"]);
-    let document = json(&output);
+    let document = document(&output);
     let calls = document["diagnostics"][0]["calls"].as_array().expect("there are calls");
     let shown: Vec<String> =
         calls.iter().map(|c| format!("{}:{}:{}", c["line"], c["column"], c["with"])).collect();
@@ -207,7 +168,7 @@ fn the_document_names_the_calls_that_led_to_a_fault() {
 #[test]
 fn a_closed_pipe_is_no_panic() {
     let mut child =
-        collc(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("collc starts");
+        command(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("collc starts");
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("collc ends");
     assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
@@ -216,7 +177,7 @@ fn a_closed_pipe_is_no_panic() {
 #[test]
 fn check_gives_tools_one_document() {
     let output = run(&["check", RING, "--ranks", "4", "--format", "json"]);
-    let document = json(&output);
+    let document = document(&output);
     assert_eq!(document["ok"], true);
     assert_eq!(document["diagnostics"], serde_json::json!([]));
     let schedule = &document["schedules"][0];
@@ -234,7 +195,7 @@ fn check_gives_tools_one_document() {
 fn counts_that_a_require_excludes_are_no_failures() {
     let output = run(&["check", "allgather.doubling", "--ranks", "2..=5", "--format", "json"]);
     assert!(output.status.success());
-    let document = json(&output);
+    let document = document(&output);
     let applies: Vec<bool> = document["schedules"][0]["ranks"]
         .as_array()
         .expect("a list")
@@ -249,7 +210,7 @@ fn counts_that_a_require_excludes_are_no_failures() {
 fn a_broken_schedule_is_found_wrong_and_named_by_count() {
     let output = run(&["check", "examples/broken_ring.coll", "--ranks", "4", "--format", "json"]);
     assert_eq!(output.status.code(), Some(1));
-    let document = json(&output);
+    let document = document(&output);
     assert_eq!(document["ok"], false);
     let diagnostic = &document["diagnostics"][0];
     assert!(diagnostic["code"].as_str().expect("a code").starts_with("E05"), "{diagnostic}");
@@ -266,18 +227,18 @@ fn a_broken_schedule_is_found_wrong_and_named_by_count() {
 fn compile_as_the_readme_has_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let ring = root().join(RING).display().to_string();
-    let output = collc(&["compile", &ring]).current_dir(folder.path()).output().expect("collc starts");
+    let output = command(&["compile", &ring]).current_dir(folder.path()).output().expect("collc starts");
     assert!(output.status.success(), "{}", stderr(&output));
     let bundle = folder.path().join("ring_allreduce.bundle").display().to_string();
     let output = run(&["run", &bundle, "--ranks", "3", "--bytes", "28", "--format", "json"]);
-    assert_eq!(json(&output)["ok"], true, "{}", stderr(&output));
+    assert_eq!(document(&output)["ok"], true, "{}", stderr(&output));
 
     assert!(run(&["check", &bundle, "--ranks", "5"]).status.success());
 
     let plan = folder.path().join("x.plan").display().to_string();
     assert!(run(&["compile", RING, "--ranks", "3", "-o", &plan]).status.success());
     let output = run(&["run", &plan, "--bytes", "1000", "--format", "json"]);
-    assert_eq!((&json(&output)["ok"], &json(&output)["ranks"]), (&true.into(), &3.into()));
+    assert_eq!((&document(&output)["ok"], &document(&output)["ranks"]), (&true.into(), &3.into()));
     refused(&["run", &plan, "--ranks", "4"], 2, "a plan for 3 ranks");
 
     let mut bytes = fs::read(&plan).expect("the plan is there");
@@ -329,7 +290,7 @@ fn plans_are_checked_in_every_form() {
         let path = folder.path().join(name).display().to_string();
         assert!(run(&["compile", RING, "--ranks", "3", "--emit", emit, "-o", &path]).status.success());
         let output = run(&["check", &path, "--format", "json"]);
-        assert_eq!(json(&output)["ok"], true, "{emit}: {}", stderr(&output));
+        assert_eq!(document(&output)["ok"], true, "{emit}: {}", stderr(&output));
     }
     let damaged = file(&folder, "y.json", b"{\"name\": 3}");
     refused(&["check", &damaged], 2, "y.json");
@@ -396,187 +357,27 @@ fn a_users_operator_runs_as_machine_code_unless_asked_otherwise() {
         "--format",
         "json",
     ];
-    let with = |jit: &str| collc(&arguments).env("COLLC_JIT", jit).output().expect("collc starts");
+    let with = |jit: &str| command(&arguments).env("COLLC_JIT", jit).output().expect("collc starts");
     for (output, code, reason) in [
         (run(&arguments), "native", None),
         (with("on"), "native", None),
         (with("off"), "interpreted", Some("asked")),
     ] {
-        let row = json(&output);
+        let row = document(&output);
         assert_eq!((&row["ok"], &row["operator_code"]), (&true.into(), &code.into()), "{row}");
         let told = row["operator_code_reason"].as_str();
         assert_eq!(told.is_some(), reason.is_some(), "{row}");
         assert!(told.unwrap_or_default().contains(reason.unwrap_or_default()), "{row}");
     }
-    let text = stdout(&collc(&arguments[..8]).env("COLLC_JIT", "off").output().expect("collc starts"));
+    let text = stdout(&command(&arguments[..8]).env("COLLC_JIT", "off").output().expect("collc starts"));
     assert!(text.contains("\noperator absmax was interpreted: it was asked for\n"), "{text}");
-    let row = json(&run(&["run", RING, "--ranks", "2", "--bytes", "64", "--iters", "1", "--format", "json"]));
+    let row =
+        document(&run(&["run", RING, "--ranks", "2", "--bytes", "64", "--iters", "1", "--format", "json"]));
     assert!(row["operator_code"].is_null(), "{row}");
 
     let output = with("maybe");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("the environment's COLLC_JIT is `maybe`"), "{}", stderr(&output));
-}
-
-#[test]
-fn ranks_started_one_by_one_meet() {
-    let port = free_port();
-    let start = |rank: &str| {
-        collc(&["run", "allreduce", "--bytes", "4096", "--format", "json"])
-            .env("RANK", rank)
-            .env("WORLD_SIZE", "2")
-            .env("MASTER_ADDR", "127.0.0.1")
-            .env("MASTER_PORT", &port)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("collc starts")
-    };
-    let ranks = [start("0"), start("1")];
-    let [zero, one] = ranks.map(|rank| rank.wait_with_output().expect("it ends"));
-    assert!(zero.status.success() && one.status.success(), "{}{}", stderr(&zero), stderr(&one));
-    assert_eq!(json(&zero)["ok"], true);
-}
-
-#[test]
-fn ranks_that_disagree_say_so_on_every_rank() {
-    let port = free_port();
-    let start = |rank: &str, dtype: &str| {
-        let address = format!("127.0.0.1:{port}");
-        collc(&["run", "allreduce.ring", "--bytes", "4096", "--dtype", dtype])
-            .args(["--rank", rank, "--world-size", "3", "--rendezvous", &address, "--timeout", "20"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("collc starts")
-    };
-    let ranks = [start("0", "bf16"), start("1", "f32"), start("2", "f32")];
-    for output in ranks.map(|rank| rank.wait_with_output().expect("it ends")) {
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("bf16") && said.contains("f32") && said.contains("rank 0"), "{said}");
-    }
-}
-
-/// B045.
-#[test]
-fn a_rank_that_never_comes_is_named_within_the_limit() {
-    let port = free_port();
-    let address = format!("127.0.0.1:{port}");
-    let start = Instant::now();
-    let output = run(&[
-        "run",
-        "barrier",
-        "--rank",
-        "0",
-        "--world-size",
-        "2",
-        "--rendezvous",
-        &address,
-        "--timeout",
-        "2",
-    ]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains('1'), "{}", stderr(&output));
-    assert!(start.elapsed() < Duration::from_secs(12));
-}
-
-#[test]
-fn a_killed_rank_is_named_and_no_process_stays() {
-    let child = collc(&["run", RING, "--ranks", "3", "--bytes", "4MiB", "--iters", "100000"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("collc starts");
-    let launcher = child.id();
-    let ranks = wait_for_children(launcher, 3);
-    thread::sleep(Duration::from_millis(500));
-    signal(ranks[1], "KILL");
-    let start = Instant::now();
-    let output = child.wait_with_output().expect("it ends");
-    assert!(start.elapsed() < Duration::from_secs(10), "it took {:?}", start.elapsed());
-    assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(said.contains("killed by signal 9") && said.contains("rank 1"), "{said}");
-    assert!(ranks.iter().all(|&rank| !alive(rank)), "a rank was left behind");
-}
-
-#[test]
-fn an_interrupt_leaves_no_process() {
-    // Tests that run in the background inherit that signals are ignored, and so would `collc`.
-    let child = Command::new("env")
-        .args(["--default-signal", env!("CARGO_BIN_EXE_collc"), "run", "--iters", "100000"])
-        .args([&root().join(RING).display().to_string(), "--ranks", "3", "--bytes", "1MiB"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("env starts");
-    let ranks = wait_for_children(child.id(), 3);
-    signal(child.id(), "INT");
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
-    assert!(ranks.iter().all(|&rank| !alive(rank)), "a rank was left behind");
-}
-
-/// B064.
-#[test]
-fn a_taken_port_is_named() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = taken.local_addr().expect("it is bound").to_string();
-    let port = address.rsplit(':').next().expect("a port");
-    refused(
-        &["run", "barrier", "--rank", "0", "--world-size", "2", "--rendezvous", &address, "--timeout", "3"],
-        2,
-        port,
-    );
-}
-
-/// B083.
-#[test]
-fn too_few_descriptors_are_told_before_anything_starts() {
-    let shell = format!("ulimit -n 64; exec {} run barrier --ranks 60", env!("CARGO_BIN_EXE_collc"));
-    let output = Command::new("bash").args(["-c", &shell]).output().expect("a shell");
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("file descriptors"), "{}", stderr(&output));
-}
-
-fn free_port() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("it is bound").port().to_string()
-}
-
-/// Processes whose parent is `parent`, once there are `wanted` of them.
-fn wait_for_children(parent: u32, wanted: usize) -> Vec<u32> {
-    let start = Instant::now();
-    loop {
-        let children = children(parent);
-        if children.len() == wanted {
-            return children;
-        }
-        assert!(start.elapsed() < Duration::from_secs(20), "only {children:?} were started");
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn children(parent: u32) -> Vec<u32> {
-    let path = format!("/proc/{parent}/task");
-    let Ok(tasks) = fs::read_dir(path) else { return Vec::new() };
-    let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
-        .collect()
-}
-
-fn alive(process: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    !status.is_empty() && !status.contains("State:\tZ")
-}
-
-fn signal(process: u32, name: &str) {
-    let sent =
-        Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status().expect("kill runs");
-    assert!(sent.success());
 }
 
 #[test]

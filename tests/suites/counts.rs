@@ -1,27 +1,16 @@
 //! `--counts`: blocks of any lengths on real processes, every element verified; counts that cannot be, refused.
 
+mod program;
+
+use program::{command, said};
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn collc(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
-    command.args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_TOKEN", "COLLC_SCHEDULE"] {
-        command.env_remove(variable);
-    }
-    command
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
+use std::process::Stdio;
 
 /// Runs, with every element right. Gives the count that is shown: of the largest buffer of any rank.
 fn count(operation: &str, ranks: &str, counts: &str, more: &[&str]) -> u64 {
     let arguments =
         ["run", operation, "--ranks", ranks, "--counts", counts, "--iters", "2", "--format", "json"];
-    let output = collc(&[&arguments, more].concat()).output().expect("collc starts");
+    let output = command(&[&arguments, more].concat()).output().expect("collc starts");
     assert!(output.status.success(), "{operation} {counts}: {}", said(&output));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
     assert_eq!((&document["ok"], &document["wrong"]), (&true.into(), &0.into()));
@@ -35,7 +24,7 @@ fn count(operation: &str, ranks: &str, counts: &str, more: &[&str]) -> u64 {
 }
 
 fn refused(arguments: &[&str], word: &str) {
-    let output = collc(arguments).output().expect("collc starts");
+    let output = command(arguments).output().expect("collc starts");
     let said = said(&output);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
     assert!(said.contains(word) && !said.contains("panicked"), "{arguments:?} does not say `{word}`: {said}");
@@ -98,7 +87,7 @@ fn ranks_that_are_given_other_counts_say_so() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let address = port.expect("a port").to_string();
     let start = |rank: &str, counts: &str| {
-        collc(&["run", "allgatherv", "--counts", counts, "--rank", rank, "--world-size", "2"])
+        command(&["run", "allgatherv", "--counts", counts, "--rank", rank, "--world-size", "2"])
             .args(["--rendezvous", &address, "--timeout", "20"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

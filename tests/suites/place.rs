@@ -1,61 +1,11 @@
 //! Plans on topologies, from outside: `collc compile --topology`, `sim --place`, `explain-choice --topology`, and the study in
 //! `docs/study.md`, whose figures are made anew and compared. With `UPDATE_EXPECT=1` they are written.
 
+mod program;
+
+use program::{command, good, json, refused, root, run, text};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
-    command.args(arguments).current_dir(root());
-    for variable in [
-        "RANK",
-        "WORLD_SIZE",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-        "COLLC_SCHEDULE",
-        "COLLC_TUNE",
-        "COLLC_TOPOLOGY",
-        "COLLC_DEVICES",
-    ] {
-        command.env_remove(variable);
-    }
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    command(arguments).output().expect("collc starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-#[track_caller]
-fn good(arguments: &[&str]) -> String {
-    let output = run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-/// It ends with that code and says that word, without a panic.
-#[track_caller]
-fn refused(arguments: &[&str], code: i32, word: &str) {
-    let output = run(arguments);
-    let said = format!("{}{}", text(&output.stderr), text(&output.stdout));
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-    assert!(said.contains(word), "{arguments:?} does not say `{word}`: {said}");
-    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
-}
-
-#[track_caller]
-fn json(arguments: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&good(&[arguments, &["--format", "json"]].concat())).expect("it is JSON")
-}
+use std::path::Path;
 
 /// What a simulation takes, in microseconds.
 #[track_caller]

@@ -1,8 +1,10 @@
 //! Runs over every transport, and failures on purpose: each ends on every rank, within the time limit, with a message
 //! that says who and where.
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod program;
+
+use program::{command, said};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 fn collc(transport: &str, fault: Option<&str>, arguments: &[&str]) -> Output {
@@ -15,21 +17,9 @@ fn collc_with(
     variables: &[(&str, &str)],
     arguments: &[&str],
 ) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
-    command.args(["run", "--transport", transport]).args(arguments);
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_FAULT", "COLLC_SCHEDULE"] {
-        command.env_remove(variable);
-    }
-    if let Some(fault) = fault {
-        command.env("COLLC_FAULT", fault);
-    }
-    command.env_remove("COLLC_CHECKSUM").env_remove("COLLC_TLS").envs(variables.iter().copied());
+    let mut command = command(&["run", "--transport", transport]);
+    command.args(arguments).envs(fault.map(|fault| ("COLLC_FAULT", fault))).envs(variables.iter().copied());
     command.output().expect("collc starts")
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 const PROCESSES: [&str; 3] = ["tcp", "shm", "auto"];
@@ -79,8 +69,7 @@ fn failures_on_both_kinds_of_link() {
 
 #[test]
 fn the_log_says_which_link_goes_which_way() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
-    command.args(["run", "allreduce", "--ranks", "4", "--bytes", "28", "--iters", "1"]);
+    let mut command = command(&["run", "allreduce", "--ranks", "4", "--bytes", "28", "--iters", "1"]);
     command.args(["--transport", "auto", "--ranks-per-host", "3"]).env("COLLC_LOG", "coll=info");
     let said = said(&command.output().expect("collc starts"));
     for line in [
@@ -255,17 +244,15 @@ fn what_cannot_be_rehearsed_is_said_before_anything_starts() {
 
 #[test]
 fn what_measures_says_that_it_rehearses_nothing() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
-    command.args(["bench", "--ranks", "2", "--sizes", "8", "-n", "2"]).env("COLLC_FAULT", "rank1:step0:drop");
-    let output = command.output().expect("collc starts");
+    let mut command = command(&["bench", "--ranks", "2", "--sizes", "8", "-n", "2"]);
+    let output = command.env("COLLC_FAULT", "rank1:step0:drop").output().expect("collc starts");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(said(&output).contains("COLLC_FAULT is for `collc run`"), "{}", said(&output));
 }
 
 #[test]
 fn a_variable_that_means_nothing_is_told_with_the_one_that_was_meant() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
-    let output = command.arg("list").env("COLLC_FAULTS", "x").output().expect("collc starts");
+    let output = command(&["list"]).env("COLLC_FAULTS", "x").output().expect("collc starts");
     assert_eq!(output.status.code(), Some(0));
     assert!(
         said(&output).contains("COLLC_FAULTS means nothing to collc; did you mean COLLC_FAULT?"),

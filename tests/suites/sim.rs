@@ -1,45 +1,9 @@
 //! `collc sim`, `collc compare` and pictures from outside: documents for tools, what follows from the network, bad input.
 
+mod program;
+
+use program::{good, json, refused};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_collc"))
-        .args(arguments)
-        .current_dir(root())
-        .output()
-        .expect("collc starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn good(arguments: &[&str]) -> String {
-    let output = run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-fn json(arguments: &[&str]) -> serde_json::Value {
-    let mut arguments = arguments.to_vec();
-    arguments.extend(["--format", "json"]);
-    serde_json::from_str(&good(&arguments)).expect("it is JSON")
-}
-
-/// It ends with that code and says that word, without a panic.
-fn refused(arguments: &[&str], code: i32, word: &str) {
-    let output = run(arguments);
-    let said = format!("{}{}", text(&output.stderr), text(&output.stdout));
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-    assert!(said.contains(word), "{arguments:?} does not say `{word}`: {said}");
-    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
-}
 
 fn sim(target: &str, topology: &str, ranks: &str, bytes: &str) -> serde_json::Value {
     json(&["sim", target, "--topology", topology, "--ranks", ranks, "--bytes", bytes])

@@ -4,26 +4,13 @@
 
 #![allow(clippy::print_stderr, reason = "what is skipped says so")]
 
+mod program;
+
+use program::{COLLC, program, said};
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-const COLLC: &str = env!("CARGO_BIN_EXE_collc");
-
-fn command(program: &str) -> Command {
-    let mut command = Command::new(program);
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_FAULT", "COLLC_SCHEDULE"] {
-        command.env_remove(variable);
-    }
-    command
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 /// A name space, and what makes it poor.
 struct Space {
@@ -54,7 +41,7 @@ impl Space {
     }
 
     fn shell(&self, script: &str) -> std::io::Result<Output> {
-        command("unshare").args(self.flags).args(["sh", "-c", script]).output()
+        program("unshare").args(self.flags).args(["sh", "-c", script]).output()
     }
 
     fn ends_well(&self, arguments: &str) {
@@ -96,7 +83,7 @@ fn b082_runs_that_are_killed_leave_nothing() {
     let files = || fs::read_dir("/dev/shm").map_or(0, Iterator::count);
     let before = files();
     for round in 0..5 {
-        let mut launcher = command(COLLC)
+        let mut launcher = program(COLLC)
             .args([
                 "run",
                 "allreduce",
@@ -156,7 +143,7 @@ fn b083_few_descriptors_are_enough_or_named() {
         let script = format!(
             "ulimit -Sn 64; exec {COLLC} run alltoall --ranks 16 --bytes 64K --iters 1 --transport {transport} --timeout 30"
         );
-        let output = command("bash").args(["-c", &script]).output().expect("a shell");
+        let output = program("bash").args(["-c", &script]).output().expect("a shell");
         assert_eq!(output.status.code(), Some(0), "{transport}: {}", said(&output));
         // Ranks that are started one by one with a limit of their own.
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
@@ -168,7 +155,7 @@ fn b083_few_descriptors_are_enough_or_named() {
                      --iters 1 --transport {transport} --timeout 10",
                     if rank == 3 { 24 } else { 256 }
                 );
-                let shell = command("bash").args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+                let shell = program("bash").args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
                 shell.expect("a shell")
             })
             .collect();

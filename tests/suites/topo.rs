@@ -3,44 +3,17 @@
 //! `tests/topo/E0801_….toml` and the like are fixtures, one at least for each code: what `collc topo check` prints of each,
 //! standard output first, is in the file of that name with `.stderr` behind it. With `UPDATE_EXPECT=1` these are written anew.
 
+mod program;
+
+use program::{command, good, root, run};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
-    command.args(arguments).current_dir(root());
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_TOKEN"] {
-        command.env_remove(variable);
-    }
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    command(arguments).output().expect("collc starts")
-}
-
-/// What it prints when all is well.
-#[track_caller]
-fn printed(arguments: &[&str]) -> String {
-    let output = run(arguments);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {err}{out}");
-    out.into_owned()
-}
+use std::process::Stdio;
 
 /// It ends with exit code 2 and says that word, without a panic.
 #[track_caller]
 fn refused(arguments: &[&str], word: &str) {
-    let output = run(arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-    assert!(said.contains(word), "{arguments:?} does not say `{word}`: {said}");
-    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    program::refused(arguments, 2, word);
 }
 
 /// A file that is removed with its folder.
@@ -97,7 +70,7 @@ fn fixtures_are_told_word_for_word() {
 
 #[test]
 fn a_topology_is_shown() {
-    let text = printed(&["topo", "show", "dgx-h100:4"]);
+    let text = good(&["topo", "show", "dgx-h100:4"]);
     assert!(
         text.starts_with(
             "dgx-h100:4: a generator\nmachines 4, devices 32, NICs 32, switches 13, links 104\n"
@@ -119,13 +92,13 @@ fn a_topology_is_shown() {
         "between machines 4 50GB/s 2.7us 96 node0.gpu0 to node1.gpu0".split(' ').collect::<Vec<_>>()
     );
     assert!(text.contains("bisection 800GB/s"), "{text}");
-    assert_eq!(text, printed(&["topo", "show", "dgx-h100:4"]), "the same each time");
+    assert_eq!(text, good(&["topo", "show", "dgx-h100:4"]), "the same each time");
     assert!(
-        printed(&["topo", "show", "torus:100x100"])
+        good(&["topo", "show", "torus:100x100"])
             .contains("of the first 128 devices and 128 at equal distances")
     );
-    assert!(printed(&["topo", "show", "ring:1"]).contains("no two halves"));
-    assert!(printed(&["topo", "show", "tests/topo/smi/dgx-h100.txt"]).contains("nvidia-smi"));
+    assert!(good(&["topo", "show", "ring:1"]).contains("no two halves"));
+    assert!(good(&["topo", "show", "tests/topo/smi/dgx-h100.txt"]).contains("nvidia-smi"));
 }
 
 #[test]
@@ -160,7 +133,7 @@ fn a_check_is_a_document_for_tools() {
     assert!(absent["diagnostics"][0]["message"].as_str().expect("text").contains("no/such/file.toml"));
     let warned = document(&["topo", "check", "tests/topo/W0850_class.xml", "--format", "json"], 0);
     assert_eq!((&warned["ok"], &warned["diagnostics"][0]["severity"]), (&true.into(), &"warning".into()));
-    let text = printed(&["topo", "check", "ring:8"]);
+    let text = good(&["topo", "check", "ring:8"]);
     assert_eq!(text, "ring:8 is right: a generator; machines 8, devices 8, NICs 0, switches 0, links 8\n");
 }
 
@@ -173,10 +146,10 @@ fn anything_is_imported_as_a_file() {
         ("tests/topo/W0850_class.xml", "tell what was not used"),
     ] {
         let out = scratch.path("out.toml");
-        let text = printed(&["topo", "import", from, "-o", &out]);
+        let text = good(&["topo", "import", from, "-o", &out]);
         assert!(text.contains("written to") && text.contains(says), "{text}");
         let counts = |name: &str| {
-            let text = printed(&["topo", "check", name, "--format", "json"]);
+            let text = good(&["topo", "check", name, "--format", "json"]);
             let mut document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
             document["diagnostics"] = serde_json::Value::Null;
             document
@@ -186,9 +159,9 @@ fn anything_is_imported_as_a_file() {
         assert!(head.starts_with(&format!("# Imported from {from}")), "{head}");
     }
     let out = scratch.path("cluster.toml");
-    let text = printed(&["topo", "import", "tests/topo/smi/dgx-h100.txt", "--machines", "3", "-o", &out]);
+    let text = good(&["topo", "import", "tests/topo/smi/dgx-h100.txt", "--machines", "3", "-o", &out]);
     assert!(text.contains("24 devices, 24 NICs"), "{text}");
-    assert!(printed(&["topo", "show", &out]).contains("between machines"));
+    assert!(good(&["topo", "show", &out]).contains("between machines"));
     refused(
         &["topo", "import", "tests/topo/smi/two-gpus.txt", "--machines", "2"],
         "without NICs there is nothing",
@@ -205,7 +178,7 @@ fn anything_is_imported_as_a_file() {
         "nothing is written of what is refused"
     );
     refused(&["topo", "import", "ring:4", "-o", "no/such/folder/out.toml"], "cannot write");
-    assert!(printed(&["topo", "import", "ring:4"]).contains("[[device]]"));
+    assert!(good(&["topo", "import", "ring:4"]).contains("[[device]]"));
 }
 
 #[test]
@@ -213,7 +186,7 @@ fn a_topology_is_drawn() {
     let scratch = Scratch::new("draw");
     for (name, start) in [("out.svg", "<svg "), ("out.dot", "graph ")] {
         let path = scratch.path(name);
-        printed(&["topo", "draw", "dgx-h100:2", "-o", &path]);
+        good(&["topo", "draw", "dgx-h100:2", "-o", &path]);
         let text = fs::read_to_string(&path).expect("it was written");
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains("gpu7") && text.contains("spine"));
@@ -248,20 +221,10 @@ fn ranks_of_a_job_are_measured() {
     let scratch = Scratch::new("probe");
     for transport in ["tcp", "shm"] {
         let path = scratch.path("here.toml");
-        let text = printed(&[
-            "topo",
-            "probe",
-            "--ranks",
-            "3",
-            "--bytes",
-            "64K",
-            "--transport",
-            transport,
-            "-o",
-            &path,
-        ]);
+        let text =
+            good(&["topo", "probe", "--ranks", "3", "--bytes", "64K", "--transport", transport, "-o", &path]);
         assert!(text.contains(": 3 ranks") && text.contains("1 - 2"), "{text}");
-        let counts = printed(&["topo", "check", &path, "--format", "json"]);
+        let counts = good(&["topo", "check", &path, "--format", "json"]);
         let counts: serde_json::Value = serde_json::from_str(&counts).expect("JSON");
         assert_eq!((&counts["devices"], &counts["nodes"]), (&3.into(), &1.into()));
         // One for each pair, or two where it measured unlike directions.
@@ -277,14 +240,14 @@ fn pairs_that_are_measured_at_once_tell_what_they_share() {
     let path = scratch.path("two.toml");
     // Two machines of two ranks, pretended: one set of two pairs, between them.
     let two = ["topo", "probe", "--ranks", "4", "--ranks-per-host", "2", "--bytes", "64K", "-o", &path];
-    let text = printed(&two);
+    let text = good(&two);
     assert!(text.contains("-0: 2 ranks") && text.contains("-1: 2 ranks"), "{text}");
     let lines = |text: &str, word: &str| text.lines().filter(|line| line.contains(word)).count();
     assert_eq!(lines(&text, "at once, 0 - 2, 1 - 3 get "), 1, "{text}");
     assert_eq!(lines(&text, "at once"), 1, "{text}");
     let file = fs::read_to_string(&path).expect("there");
     assert_eq!(lines(&file, "at once"), 1, "{file}");
-    let counts = printed(&["topo", "check", &path, "--format", "json"]);
+    let counts = good(&["topo", "check", &path, "--format", "json"]);
     let counts: serde_json::Value = serde_json::from_str(&counts).expect("JSON");
     // What they share, if this machine has them share something, are the NICs of both and a network.
     let is_shared = text.contains("they share a way between the machines");

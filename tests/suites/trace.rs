@@ -1,35 +1,20 @@
 //! `collc run --trace` from outside: what ran has the numbers of the plan, in an order that the plan allows, and is told like a
 //! simulation's.
 
+mod program;
+
+use program::{run, said};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_collc"));
-    command.args(arguments).current_dir(root());
-    for variable in ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "COLLC_SCHEDULE", "COLLC_TOPOLOGY"] {
-        command.env_remove(variable);
-    }
-    command.output().expect("collc starts")
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
+use std::path::Path;
 
 /// The events of a trace that a command writes into a folder.
 #[track_caller]
 fn events(folder: &tempfile::TempDir, arguments: &[&str]) -> Vec<Value> {
     let path = folder.path().join("trace.json").display().to_string();
     let output = run(&[arguments, &["--trace", &path]].concat());
-    assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
     let trace: Value = serde_json::from_slice(&fs::read(&path).expect("it was written")).expect("JSON");
     trace["traceEvents"].as_array().expect("events").clone()
 }
@@ -130,8 +115,8 @@ fn what_cannot_be_traced_is_refused_before_it_runs() {
     let (trace, part) = (path("trace.json"), path("part.plan"));
     let refused = |arguments: &[&str], word: &str| {
         let output = run(&[&["run"], arguments, &["--trace", &trace]].concat());
-        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-        assert!(text(&output).contains(word), "{}", text(&output));
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(word), "{}", said(&output));
         assert!(!Path::new(&trace).exists());
     };
     refused(
@@ -139,10 +124,10 @@ fn what_cannot_be_traced_is_refused_before_it_runs() {
         "do not tell when each operation begins",
     );
     let sliced = run(&["compile", "allreduce.ring", "--ranks", "2", "--rank", "0", "-o", &part]);
-    assert!(sliced.status.success(), "{}", text(&sliced));
+    assert!(sliced.status.success(), "{}", said(&sliced));
     let join = ["--rank", "0", "--world-size", "2", "--rendezvous", "127.0.0.1:1"];
     refused(&[&[part.as_str()], &join[..]].concat(), "is one rank's part, and a trace shows all");
     let nowhere = path("no/such/folder/trace.json");
     let output = run(&["run", "allreduce.ring", "--ranks", "2", "--iters", "1", "--trace", &nowhere]);
-    assert!(output.status.code() == Some(2) && text(&output).contains("cannot write"), "{}", text(&output));
+    assert!(output.status.code() == Some(2) && said(&output).contains("cannot write"), "{}", said(&output));
 }

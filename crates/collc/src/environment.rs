@@ -63,6 +63,15 @@ pub(crate) fn checksums() -> Result<bool, Failure> {
     switch(CHECKSUM, "`1` has what goes over TCP carry checksums; `0`, or nothing, does not")
 }
 
+/// That payloads are not to carry checksums, where plans run without a communicator: `instead` says what to do without it.
+pub(crate) fn no_checksums(instead: &str) -> Result<(), Failure> {
+    match checksums()? {
+        false => Ok(()),
+        true => Err(Failure::unusable("plans that run without a communicator have no checksums")
+            .help(format!("unset {CHECKSUM}{instead}"))),
+    }
+}
+
 /// Whether what goes over TCP is to go within TLS, unless an option says so.
 pub(crate) fn tls() -> Result<bool, Failure> {
     switch(TLS, "`1` has what goes over TCP go within TLS; `0`, or nothing, does not")

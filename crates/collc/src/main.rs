@@ -7,6 +7,7 @@ mod args;
 mod cmd;
 mod environment;
 mod failure;
+mod interrupts;
 mod output;
 mod processes;
 mod render;

@@ -1,20 +1,17 @@
 //! Rank processes: started with a message on standard input, heard line by line, and ended with whoever started them.
 
 use crate::failure::Failure;
+use crate::interrupts::Interrupts;
 use std::collections::BTreeMap;
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
 /// After the first rank failed, the others have this long to say why they gave up.
 const LAST_WORDS: Duration = Duration::from_secs(3);
-
-/// Set by Ctrl-C, so that nothing more is started.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 enum Event {
     Line(u32, String),
@@ -36,7 +33,7 @@ pub(crate) enum Heard {
 pub(crate) struct Processes {
     children: Vec<Child>,
     events: Receiver<Event>,
-    interrupts: Sender<Event>,
+    interrupts: Interrupts,
 }
 
 impl Processes {
@@ -48,10 +45,13 @@ impl Processes {
         let program =
             env::current_exe().map_err(|error| Failure::unusable(format!("where is collc? {error}")))?;
         let (sender, events) = mpsc::channel();
-        let mut processes = Processes { children: Vec::new(), events, interrupts: sender.clone() };
-        processes.catch_interrupts()?;
+        let interrupted = sender.clone();
+        let interrupts = Interrupts::catch(move || {
+            let _ = interrupted.send(Event::Interrupted);
+        })?;
+        let mut processes = Processes { children: Vec::new(), events, interrupts };
         for (rank, message) in (0u32..).zip(messages) {
-            if INTERRUPTED.load(Ordering::SeqCst) {
+            if processes.interrupts.came() {
                 return Err(Failure::interrupted());
             }
             let started = Command::new(&program)
@@ -72,40 +72,24 @@ impl Processes {
         Ok(processes)
     }
 
-    fn catch_interrupts(&self) -> Result<(), Failure> {
-        let events = self.interrupts.clone();
-        let caught = ctrlc::try_set_handler(move || {
-            INTERRUPTED.store(true, Ordering::SeqCst);
-            let _ = events.send(Event::Interrupted);
-        });
-        match caught {
-            // A second job of one process: the flag is enough.
-            Ok(()) | Err(ctrlc::Error::MultipleHandlers) => Ok(()),
-            Err(error) => Err(Failure::unusable(format!("cannot catch Ctrl-C: {error}"))),
-        }
-    }
-
     /// Hears all ranks to their ends. On failure, every rank's reason.
     pub(crate) fn hear(&mut self, mut hear: impl FnMut(u32, &str) -> Heard) -> Result<(), Failure> {
         let mut reasons: BTreeMap<u32, String> = BTreeMap::new();
         let mut open = self.children.len();
         while open > 0 {
             let event = match reasons.is_empty() {
-                true => {
-                    self.events.recv_timeout(INTERRUPT_LOOK).map_err(|e| e == mpsc::RecvTimeoutError::Timeout)
-                }
-                false => self.events.recv_timeout(LAST_WORDS).map_err(|_| false),
+                true => self.events.recv().ok(),
+                false => self.events.recv_timeout(LAST_WORDS).ok(),
             };
             match event {
-                Err(true) if !INTERRUPTED.load(Ordering::SeqCst) => {}
-                Err(true) | Ok(Event::Interrupted) => return Err(Failure::interrupted()),
-                Err(false) => break,
-                Ok(Event::Line(rank, line)) => {
+                None => break,
+                Some(Event::Interrupted) => return Err(Failure::interrupted()),
+                Some(Event::Line(rank, line)) => {
                     if let Heard::Failed(reason) = hear(rank, &line) {
                         reasons.insert(rank, reason);
                     }
                 }
-                Ok(Event::Closed(rank)) => {
+                Some(Event::Closed(rank)) => {
                     open -= 1;
                     if let Some(end) = self.abnormal_end(rank) {
                         reasons.entry(rank).or_insert(end);
@@ -113,7 +97,7 @@ impl Processes {
                 }
             }
         }
-        if INTERRUPTED.load(Ordering::SeqCst) {
+        if self.interrupts.came() {
             return Err(Failure::interrupted());
         }
         if reasons.is_empty() { Ok(()) } else { Err(failed(&reasons)) }
@@ -128,9 +112,6 @@ impl Processes {
         }
     }
 }
-
-/// How often a flag is looked at that a handler of an earlier job may have set.
-const INTERRUPT_LOOK: Duration = Duration::from_millis(200);
 
 impl Drop for Processes {
     fn drop(&mut self) {

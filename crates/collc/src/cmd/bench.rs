@@ -220,11 +220,10 @@ fn settings(
             .help("leave it out: on devices buffers lie in their memory"));
     }
     let plans = args.through == Through::Plans || on_devices;
-    let checksums = crate::environment::checksums()?;
-    if plans && checksums {
-        return Err(Failure::unusable("plans that run without a communicator have no checksums")
-            .help("unset COLLC_CHECKSUM, or leave out `--through plans`"));
+    if plans {
+        crate::environment::no_checksums(", or leave out `--through plans`")?;
     }
+    let checksums = crate::environment::checksums()?;
     let deterministic = choice::deterministic(args.deterministic)?;
     let (accumulate, wire) = choice::types(args.accumulate, args.wire)?;
     if let Some(wire) = wire.filter(|_| deterministic) {

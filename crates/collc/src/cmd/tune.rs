@@ -53,6 +53,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::unusable("schedules on devices have no constants that could be measured yet")
             .help("leave `cuda` out of `--transport`"));
     }
+    crate::environment::no_checksums(": constants are measured without")?;
     let answered = answers::ranks(args)?;
     let mut errors = Vec::new();
     for &transport in &args.transport {
@@ -133,7 +134,7 @@ fn measured(
     cells: Vec<Cell>,
 ) -> Result<Vec<(String, Probe)>, Failure> {
     let mut probes = Vec::new();
-    measure(settings(args, transport, ranks, cores, cells), &mut |cells, measured| {
+    measure(settings(args, transport, ranks, cores, cells)?, &mut |cells, measured| {
         let cell = &cells[measured.cell];
         let outline = outline(&measured, cell, ranks)?;
         let (work, layout) = (work(&measured), Layout::one_host(cores));
@@ -170,13 +171,13 @@ fn settings(
     world: u32,
     cores: u32,
     cells: Vec<Cell>,
-) -> Settings {
-    Settings {
+) -> Result<Settings, Failure> {
+    Ok(Settings {
         rank: 0,
         world,
         rendezvous: String::new(),
         token: String::new(),
-        tls: false,
+        tls: crate::environment::tls()?,
         control: Default::default(),
         cells,
         dtype: DType::F32,
@@ -205,7 +206,7 @@ fn settings(
         cores,
         constants: None,
         forced: String::new(),
-    }
+    })
 }
 
 /// Copies and reductions, timed here.
