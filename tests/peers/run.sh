@@ -35,7 +35,8 @@ configs=ompi-tcp,mpich-ofi-tcp,ompi-sm,mpich-shm-p2p
 [ -n "${SKIP_INTEL:-}" ] || configs=$configs,impi-tcp,impi-shm
 [ -n "${SKIP_GLOO:-}" ] || configs=$configs,gloo-ring
 # Options that follow win over those before.
-"$here/run_peers.sh" "$dir" "${install[@]}" -- --configs "$configs" --rounds 3 --out "$lines" \
+"$here/run_peers.sh" "$dir" "${install[@]}" -- --configs "$configs" --ranks 2,4,8 --rounds 3 \
+  --target 0.05 --min-big 3 --out "$lines" \
   --extra "$bench --transport tcp" --extra "$bench --transport shm" "$@"
 # What the machine can do at all, in the same minutes.
 "$dir/build/limits" >> "$lines"

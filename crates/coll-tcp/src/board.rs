@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coll_exec::Fault;
 
-use crate::call::{Call, Doing, Report};
+use crate::call::{Call, Doing, Moment, Report};
 use crate::error::StartError;
 use crate::links::Connected;
 use crate::wire::ToRank;
@@ -22,6 +22,7 @@ pub(crate) struct Board {
     rank: u32,
     notes: Mutex<Notes>,
     doing: Mutex<Doing>,
+    moment: Moment,
     /// Whether there is a fault: looked at without the lock.
     failed: AtomicBool,
     waker: UnixStream,
@@ -76,6 +77,7 @@ impl Board {
             rank,
             notes: Mutex::default(),
             doing: Mutex::default(),
+            moment: Moment::default(),
             failed: AtomicBool::new(false),
             waker,
         };
@@ -130,22 +132,35 @@ impl Board {
 
     /// Notes that this rank begins an operation.
     pub(crate) fn begin(&self, operation: u64, call: &Arc<Call>) {
-        self.doing().begin(operation, call);
+        self.waited();
+        // Whoever begins a call while it is in one makes both as one.
+        self.doing().begin(operation, call, self.moment.is_within());
+        self.moment.turn(true);
     }
 
     /// Notes that this rank has ended its operation.
     pub(crate) fn end(&self) {
-        self.doing().end();
+        self.waited();
+        self.moment.turn(false);
+    }
+
+    /// It waits for nobody any more.
+    fn waited(&self) {
+        if self.moment.may_wait() {
+            self.doing().waited();
+            self.moment.set_waits(false);
+        }
     }
 
     /// Notes whom this rank waits for.
     pub(crate) fn wait_for(&self, peers: impl Iterator<Item = u32>) {
+        self.moment.set_waits(true);
         self.doing().wait_for(peers);
     }
 
     /// What this rank is doing, for the server.
     pub(crate) fn report(&self) -> Report {
-        self.doing().report()
+        self.doing().report(&self.moment)
     }
 
     /// Pins what the server said, unless it is a question.

@@ -70,11 +70,25 @@ impl Record {
         if self.capacity == 0 {
             return number;
         }
-        let call = Arc::clone(call);
-        let note = Note { call, key, operation, started: self.clock.now(), ended: 0, error: None };
-        match self.ring.len() < self.capacity {
-            true => self.ring.push(note),
-            false => self.ring[number as usize % self.capacity] = note,
+        let started = self.clock.now();
+        let whole = self.ring.len() == self.capacity;
+        match self.ring.get_mut(number as usize % self.capacity) {
+            // In a loop the note that goes is often of the same call, which is then not counted up and down.
+            Some(note) if whole && Arc::ptr_eq(&note.call, call) => {
+                (note.key, note.operation, note.started, note.ended) = (key, operation, started, 0);
+                note.error = None;
+            }
+            Some(note) if whole => {
+                *note = Note { call: Arc::clone(call), key, operation, started, ended: 0, error: None };
+            }
+            _ => self.ring.push(Note {
+                call: Arc::clone(call),
+                key,
+                operation,
+                started,
+                ended: 0,
+                error: None,
+            }),
         }
         number
     }
