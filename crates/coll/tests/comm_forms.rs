@@ -7,9 +7,21 @@ mod ranks;
 use coll::{Buffer, Builder, CommError, Communicator, RedOp, Request, Source, Via};
 use ranks::{well, world_of};
 
-/// An operation with a way to lay out its buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+macro_rules! kinds {
+    ($($kind:ident,)*) => {
+        /// An operation with a way to lay out its buffers.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum Kind {
+            $($kind,)*
+        }
+
+        const KINDS: [Kind; [$(stringify!($kind)),*].len()] = [$($kind,)*];
+    };
+}
+
+use Kind::*;
+
+kinds! {
     Barrier,
     Broadcast,
     Reduce,
@@ -37,37 +49,6 @@ enum Kind {
     AllGatherVInPlace,
     ReduceScatterVInPlace,
 }
-
-use Kind::*;
-
-const KINDS: [Kind; 26] = [
-    Barrier,
-    Broadcast,
-    Reduce,
-    AllReduce,
-    AllReduceInPlace,
-    Gather,
-    Scatter,
-    AllGather,
-    AllGatherInPlace,
-    ReduceScatter,
-    ReduceScatterInPlace,
-    AllToAll,
-    Scan,
-    ExScan,
-    GatherV,
-    ScatterV,
-    AllGatherV,
-    ReduceScatterV,
-    AllToAllV,
-    ReduceInPlace,
-    GatherInPlace,
-    ScatterInPlace,
-    ScanInPlace,
-    ExScanInPlace,
-    AllGatherVInPlace,
-    ReduceScatterVInPlace,
-];
 
 /// What outputs hold before, and keep where nothing is promised.
 const UNTOUCHED: i64 = -1;
