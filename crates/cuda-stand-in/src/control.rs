@@ -56,21 +56,26 @@ pub fn environment(config: &Config, report: Option<&Path>) -> Result<[(&'static 
     let folder = library.with_file_name("cuda-stand-in-as-driver");
     let told = |error: std::io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(&folder).map_err(told)?;
-    let link = folder.join("libcuda.so");
-    if std::fs::read_link(&link).is_ok_and(|found| found != library) {
-        // It came along with a target folder that was copied.
-        match std::fs::remove_file(&link) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(told(error)),
-            _ => {}
-        }
-    }
-    match std::os::unix::fs::symlink(&library, link) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(told(error)),
-        _ => {}
-    }
+    point(&folder.join("libcuda.so"), &library).map_err(told)?;
     let report = report.map(|path| path.to_string_lossy());
     let folder = folder.to_string_lossy().into_owned();
     Ok([("LD_LIBRARY_PATH", folder), ("CUDA_STAND_IN", config.as_text(report.as_deref()))])
+}
+
+/// Sees to it that a link leads to the library, whoever else does so at the same time.
+fn point(link: &Path, library: &Path) -> std::io::Result<()> {
+    use std::io::ErrorKind::{AlreadyExists, NotFound};
+    if std::fs::read_link(link).is_ok_and(|found| found != library) {
+        // It came along with a target folder that was copied.
+        match std::fs::remove_file(link) {
+            Err(error) if error.kind() != NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    match std::os::unix::fs::symlink(library, link) {
+        Err(error) if error.kind() != AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// The stand-in, for one test.
@@ -262,5 +267,27 @@ impl Witness {
     /// The host reads these bytes now, or writes them. Memory that the driver does not know is nobody's business.
     pub fn touches(&self, address: u64, bytes: u64, writes: bool) {
         call!(self, "collcStandInWitness", (address => u64, bytes => u64, u32::from(writes) => u32) -> ());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_leads_elsewhere_is_replaced() {
+        let folder = std::env::temp_dir().join(format!("collc-stand-in-link-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let (link, library) = (folder.join("libcuda.so"), folder.join("library.so"));
+        let leads_to_it = || std::fs::read_link(&link).expect("it is a link") == library;
+        std::os::unix::fs::symlink(folder.join("gone.so"), &link).expect("a link");
+        for _ in 0..2 {
+            point(&link, &library).expect("it can be made");
+            assert!(leads_to_it());
+        }
+        std::fs::remove_file(&link).expect("it is there");
+        point(&link, &library).expect("it can be made");
+        assert!(leads_to_it());
+        std::fs::remove_dir_all(&folder).expect("it can be removed");
     }
 }
