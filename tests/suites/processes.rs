@@ -2,8 +2,7 @@
 
 mod program;
 
-use program::{COLLC, command, document, refused, root, run, stderr};
-use std::fs;
+use program::{COLLC, alive, children, command, document, refused, root, run, stderr};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -157,20 +156,6 @@ fn wait_for_children(parent: u32, wanted: usize) -> Vec<u32> {
         assert!(start.elapsed() < Duration::from_secs(20), "only {children:?} were started");
         thread::sleep(Duration::from_millis(20));
     }
-}
-
-fn children(parent: u32) -> Vec<u32> {
-    let path = format!("/proc/{parent}/task");
-    let Ok(tasks) = fs::read_dir(path) else { return Vec::new() };
-    let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
-        .collect()
-}
-
-fn alive(process: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    !status.is_empty() && !status.contains("State:\tZ")
 }
 
 fn signal(process: u32, name: &str) {

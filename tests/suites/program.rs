@@ -1,9 +1,9 @@
 //! Shared by suites: collc from outside, as a user has it, with no setting that a job or a person left in the environment.
 #![allow(dead_code, unreachable_pub)]
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::{env, fs};
 
 pub const COLLC: &str = env!("CARGO_BIN_EXE_collc");
 
@@ -85,4 +85,20 @@ pub fn is_refused(arguments: &[&str], output: &Output, code: i32, word: &str) {
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
     assert!(said.contains(word), "{arguments:?} does not say `{word}`: {said}");
     assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+}
+
+/// Processes whose parent is `parent`.
+pub fn children(parent: u32) -> Vec<u32> {
+    let path = format!("/proc/{parent}/task");
+    let Ok(tasks) = fs::read_dir(path) else { return Vec::new() };
+    let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
+        .collect()
+}
+
+/// Whether a process runs, or is stopped.
+pub fn alive(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
 }

@@ -6,7 +6,7 @@
 
 mod program;
 
-use program::{COLLC, program, said};
+use program::{COLLC, alive, children, program, said};
 use std::fs;
 use std::process::{Output, Stdio};
 use std::thread;
@@ -119,19 +119,6 @@ fn b082_runs_that_are_killed_leave_nothing() {
         }
     }
     assert!(files() <= before, "something is left in /dev/shm");
-}
-
-fn children(parent: u32) -> Vec<u32> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
-    let lists = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>())
-        .collect()
-}
-
-fn alive(process: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    !status.is_empty() && !status.contains("State:\tZ")
 }
 
 /// Descriptors that do not suffice are told with limit and need, or fewer are used; what is asked of the system in vain never

@@ -9,9 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fs, io, thread};
 
 /// Who is told. While there is nobody, signals do what they do by default.
-static TOLD: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
+static TOLD: Mutex<Option<Told>> = Mutex::new(None);
 
-/// While it lives, what asks this program to end is told and does not end it. One at a time.
+/// Whether this program was asked to end since somebody is told, and how.
+type Told = (Arc<AtomicBool>, Box<dyn Fn() + Send>);
+
+/// While it lives, what asks this program to end is told and does not end it. The one that came last is told.
 pub(crate) struct Interrupts {
     came: Arc<AtomicBool>,
 }
@@ -23,11 +26,7 @@ impl Interrupts {
         let caught = CAUGHT.get_or_init(|| listen().map_err(|error| error.to_string()));
         caught.clone().map_err(|error| Failure::unusable(format!("cannot catch Ctrl-C: {error}")))?;
         let came = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&came);
-        *told() = Some(Box::new(move || {
-            flag.store(true, Ordering::SeqCst);
-            tell();
-        }));
+        *told() = Some((Arc::clone(&came), Box::new(tell)));
         Ok(Interrupts { came })
     }
 
@@ -39,11 +38,12 @@ impl Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        *told() = None;
+        // Whoever came later stays.
+        told().take_if(|(of, _)| Arc::ptr_eq(of, &self.came));
     }
 }
 
-fn told() -> MutexGuard<'static, Option<Box<dyn Fn() + Send>>> {
+fn told() -> MutexGuard<'static, Option<Told>> {
     TOLD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -53,7 +53,10 @@ fn listen() -> io::Result<()> {
     thread::spawn(move || {
         for signal in signals.forever() {
             match &*told() {
-                Some(tell) => tell(),
+                Some((came, tell)) => {
+                    came.store(true, Ordering::SeqCst);
+                    tell();
+                }
                 None => drop(low_level::emulate_default_handler(signal)),
             }
         }
