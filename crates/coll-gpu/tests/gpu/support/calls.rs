@@ -123,6 +123,18 @@ impl<'p> Call<'p> {
         (0..self.plan.world()).map(one).collect()
     }
 
+    /// The call as devices take it.
+    pub fn asked<'c>(&'c self, placements: &'c [coll_exec::Placement]) -> coll_gpu::Call<'c> {
+        coll_gpu::Call {
+            plan: self.plan,
+            counts: &self.counts,
+            dtype: self.case.dtype,
+            reducer: self.reducer.as_ref(),
+            placements,
+            spreads: &[],
+        }
+    }
+
     pub fn outlines(&self) -> Vec<Outline> {
         self.bind(|binding| Outline::new(binding, self.case.dtype, &[]).expect("it binds"))
     }

@@ -65,14 +65,7 @@ impl Memory {
 /// A call as a group takes it.
 pub fn stream_plan(group: &Group, call: &Call<'_>) -> Result<StreamPlan, GroupError> {
     let placements = placements(&call.plan.contract, call.case.in_place);
-    group.stream_plan(&coll_gpu::Call {
-        plan: call.plan,
-        counts: &call.counts,
-        dtype: call.case.dtype,
-        reducer: call.reducer.as_ref(),
-        placements: &placements,
-        spreads: &[],
-    })
+    group.stream_plan(&call.asked(&placements))
 }
 
 pub fn prepare(group: &Group, call: &Call<'_>) -> Prepared {

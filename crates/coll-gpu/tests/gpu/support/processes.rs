@@ -65,14 +65,7 @@ pub fn own(shared: &Shared, call: &Call<'_>, rank: u32) -> Own {
 
 pub fn prepare(shared: &mut Shared, call: &Call<'_>, own: &Own) -> coll_gpu::SharedCall {
     let placements = placements(&call.plan.contract, call.case.in_place);
-    let asked = coll_gpu::Call {
-        plan: call.plan,
-        counts: &call.counts,
-        dtype: call.case.dtype,
-        reducer: call.reducer.as_ref(),
-        placements: &placements,
-        spreads: &[],
-    };
+    let asked = call.asked(&placements);
     shared.prepare(&asked, &own.pointers).expect("it is made ready")
 }
 

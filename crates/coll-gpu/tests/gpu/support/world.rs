@@ -117,14 +117,7 @@ impl Own {
 /// The stream work of a call, of all ranks.
 pub fn stream_plan(shared: &Shared, call: &Call<'_>) -> StreamPlan {
     let placements = placements(&call.plan.contract, call.case.in_place);
-    let asked = coll_gpu::Call {
-        plan: call.plan,
-        counts: &call.counts,
-        dtype: call.case.dtype,
-        reducer: call.reducer.as_ref(),
-        placements: &placements,
-        spreads: &[],
-    };
+    let asked = call.asked(&placements);
     shared.stream_plan(&asked).expect("it makes a stream plan")
 }
 
